@@ -7,7 +7,7 @@
 #ifndef KHOST_H
 #define KHOST_H
 
-#define KHOST_ABI 16
+#define KHOST_ABI 17
 #define KHOST_CPUS_MAX 1024
 #define KHOST_STATES_MAX 10
 #define KHOST_OPPS_MAX 64
@@ -121,7 +121,9 @@ struct khost_cluster {
 };
 
 /* Kinds of linked policies. */
-enum khost_policy_kind { KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_POLICY_KINDS };
+enum khost_policy_kind {
+	KHOST_IDLE, KHOST_CPUFREQ, KHOST_IO_BOOST, KHOST_SCHEDULER, KHOST_POLICY_KINDS
+};
 
 struct khost_machine {
 	unsigned int cpus;

@@ -108,6 +108,7 @@ static int init_thread(void *unused)
 	khost_start_freq_driver();
 	khost_start_idle_driver();
 	khost_make_groups();
+	khost_start_scheduler();
 	khost_write_settings();
 	rcu_end_inkernel_boot();
 	/* Leaves the state that the idle loop uses without a driver. */

@@ -225,13 +225,21 @@ static noinline void run_body(void (*body)(void *), void *argument)
 
 static void call(int cpu, void (*body)(void *), void *argument)
 {
+	unsigned int irqs_off;
+	bool is_borrowed;
+
 	khost_act_for(cpu);
+	irqs_off = khost_cpu->irqs_off;
+	is_borrowed = has_stack(khost_current) && body != khost_resume_or_serve;
 	/* It has used time, whatever else happens. */
 	khost_touch(cpu);
 	if (!has_stack(khost_current))
 		user_exit();
 	finish_switch = false;
 	run_body(body, argument);
+	/* A fork for a sleeping CPU: the thread in which it sleeps finds interrupts as it left them. */
+	if (is_borrowed)
+		khost_cpus[cpu].irqs_off = irqs_off;
 	while (!khost_is_dead && !has_stack(khost_current)) {
 		if (finish_switch) {
 			struct task_struct *prev = switched_from;

@@ -212,7 +212,7 @@ void __cgroup_account_cputime_field(struct cgroup *cgroup, enum cpu_usage_stat i
 }
 
 /* Phases of the periods of quotas, as for every random number in a run, come from the run's seed. */
-u32 __get_random_u32_below(u32 ceiling)
+u32 get_random_u32(void)
 {
 	static struct rnd_state state;
 	static bool is_seeded;
@@ -220,7 +220,12 @@ u32 __get_random_u32_below(u32 ceiling)
 	if (!is_seeded)
 		prandom_seed_state(&state, khost_machine->seed);
 	is_seeded = true;
-	return reciprocal_scale(prandom_u32_state(&state), ceiling);
+	return prandom_u32_state(&state);
+}
+
+u32 __get_random_u32_below(u32 ceiling)
+{
+	return reciprocal_scale(get_random_u32(), ceiling);
 }
 
 /* Files. */

@@ -93,6 +93,16 @@ void khost_clock_event(int cpu);
 /* ioboost.c */
 void khost_check_io_boost(void);
 
+/* scheduler.c, bpf.c */
+struct khost_bpf_map;
+void khost_start_scheduler(void);
+void khost_keep_task(struct task_struct *task);
+struct task_struct *khost_task_of_pid(int pid);
+void khost_init_scheduler_entity(struct task_struct *task);
+void khost_free_scheduler_entity(struct task_struct *task);
+void khost_make_maps(struct khost_bpf_map *maps, unsigned int count);
+void khost_free_task_storage(struct task_struct *task);
+
 /* work.c */
 void khost_start_workers(void);
 

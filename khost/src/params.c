@@ -47,8 +47,9 @@ static void refuse_module(const char *name)
 					 at->name + prefix);
 	}
 	if (len || *name != *shown(name) || is_of_governor(name, prefix))
-		khost_trouble(KHOST_REFUSED, "it has no parameter %s; the governor has %s",
-			      shown(name), len ? known : "none");
+		khost_trouble(KHOST_REFUSED, "it has no parameter %s; the %s has %s", shown(name),
+			      *name == '@' ? "file" : "governor",
+			      len ? known : "none");
 }
 
 static int unknown(char *name, char *value, const char *doing, void *is_taken)

@@ -54,6 +54,11 @@ KEPT void *__kmalloc_cache_node_noprof(void *cache, gfp_t gfp, int node, size_t 
 	return khost_alloc(size);
 }
 
+KEPT void *__kvmalloc_node_noprof(size_t size, gfp_t gfp, int node)
+{
+	return khost_alloc(size);
+}
+
 KEPT void kfree(const void *memory) { khost_free(memory); }
 KEPT void kvfree(const void *memory) { khost_free(memory); }
 KEPT void vfree(const void *memory) { khost_free(memory); }

@@ -83,6 +83,7 @@ static void init_fields(struct task_struct *task, const char *name)
 	task->vtime = (struct vtime) { .state = VTIME_INACTIVE };
 #endif
 	strscpy(task->comm, name, sizeof(task->comm));
+	khost_init_scheduler_entity(task);
 }
 
 static struct host_task *new_task(const char *name)
@@ -132,6 +133,7 @@ static void start(struct task_struct *task, struct css_set *set)
 {
 	struct kernel_clone_args args = { .cset = set };
 
+	khost_keep_task(task);
 	khost_group_join(task, set);
 	sched_cgroup_fork(task, &args);
 	sched_post_fork(task);
@@ -189,6 +191,7 @@ void do_exit(long code)
 
 void __put_task_struct(struct task_struct *task)
 {
+	khost_free_scheduler_entity(task);
 	if (!(task->flags & PF_KTHREAD))
 		khost_free(host_of(task));
 }

@@ -70,6 +70,14 @@ UNREACHED(show_regs)
 UNREACHED(__printk_deferred_enter)
 UNREACHED(__printk_deferred_exit)
 
+/* Loading of BPF programs: see scheduler.c. */
+UNREACHED(bpf_get_btf_vmlinux)
+UNREACHED(btf_ctx_access)
+UNREACHED(btf_find_by_name_kind)
+
+/* A task that waits for a lock: see locks.c. */
+UNREACHED(__percpu_down_read)
+
 /* No task moves to another group. */
 UNREACHED(cgroup_taskset_first)
 UNREACHED(cgroup_taskset_next)

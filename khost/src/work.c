@@ -100,6 +100,12 @@ bool cancel_delayed_work(struct delayed_work *delayed)
 	return true;
 }
 
+/* Queued work never runs while another kernel thread does. */
+bool cancel_delayed_work_sync(struct delayed_work *delayed)
+{
+	return cancel_delayed_work(delayed);
+}
+
 static void queue_after_grace_period(struct rcu_head *head)
 {
 	struct rcu_work *work = container_of(head, struct rcu_work, rcu);
@@ -117,7 +123,6 @@ bool queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *work)
 	return true;
 }
 
-/* Queued work never runs while another kernel thread does. */
 bool flush_work(struct work_struct *item)
 {
 	while (work_pending(item))

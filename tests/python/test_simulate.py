@@ -470,3 +470,24 @@ def test_kernel_without_energy_model_does_not_place_by_energy():
     without = "rk3399,energy_model=false"
     assert power(without) == power(without, **off)
     assert power("rk3399") != power("rk3399", **off)
+
+
+SCHEDULERS = Path(__file__).parents[2] / "crates" / "torpor-sim" / "tests" / "sched"
+
+
+def test_schedulers_are_columns_with_a_note_when_ejected(torpor):
+    asked = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "--duration", "2s", "--seeds", "1")
+    program = f"{SCHEDULERS / 'stalls.bpf.c'},nth=50"
+    done = torpor(*asked, "--sched", "eevdf", "--sched", program, "--format", "json", check=0)
+    if "is not on this machine" in done.stderr:
+        pytest.skip("the source of Linux 6.12 is not here")
+    result = json.loads(done.stdout)
+    assert [run["scheduler"] for run in result["runs"]] == ["eevdf", program]
+    assert [run["governor"] for run in result["runs"]] == ["menu + eevdf", f"menu + {program}"]
+    (note,) = [note for note in result["notes"] if "ejected the scheduler" in note]
+    assert '"stalls" disabled (runnable task stall)' in note
+
+
+def test_an_unknown_scheduler_is_refused(torpor):
+    done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "--sched", "cfs", check=2)
+    assert "eevdf, or a path with `.c`" in done.stderr

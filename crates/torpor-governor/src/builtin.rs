@@ -48,7 +48,7 @@ pub(crate) fn files(kind: Kind) -> &'static [BuiltinFile] {
         Kind::Governor => &GOVERNORS,
         Kind::IoBoost => &IOBOOSTS,
         // Those are part of the kernel.
-        Kind::Cpufreq => &[],
+        Kind::Cpufreq | Kind::Scheduler => &[],
     }
 }
 

@@ -10,7 +10,9 @@ use crate::program::{self, Build, Harness, Program};
 use crate::spec::{GovernorSpec, Place};
 use crate::store::Store;
 use crate::tree::{Part, Sources};
-use crate::{Governor, GovernorError, Isolation, Kind, Label, Release, sha256_hex, tree};
+use crate::{
+    Governor, GovernorError, Isolation, Kind, Label, Release, scheduler, sha256_hex, tree,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -249,7 +251,11 @@ impl Catalog {
             }
             Place::File { path } => {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                (name, Origin::File { path: path.clone() }, tree::from_file(&label, path)?)
+                let sources = match label.kind {
+                    Kind::Scheduler => scheduler::from_file(&label, path)?,
+                    _ => tree::from_file(&label, path)?,
+                };
+                (name, Origin::File { path: path.clone() }, sources)
             }
             Place::Folder { path } => {
                 let sources = tree::from_folder(&label, path)?;

@@ -11,6 +11,8 @@ pub enum Kind {
     IoBoost,
     /// The frequency of a clock: a `struct cpufreq_governor`.
     Cpufreq,
+    /// Which task runs where: a `struct sched_ext_ops`.
+    Scheduler,
 }
 
 impl Kind {
@@ -19,6 +21,7 @@ impl Kind {
             Kind::Governor => "governor",
             Kind::IoBoost => "IO boost",
             Kind::Cpufreq => "frequency policy",
+            Kind::Scheduler => "scheduler",
         }
     }
 }

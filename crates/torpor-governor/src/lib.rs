@@ -59,6 +59,7 @@ mod patched;
 mod policy;
 mod program;
 mod release;
+mod scheduler;
 mod spec;
 mod states;
 mod store;
@@ -100,7 +101,7 @@ pub use params::{Param, ParamType};
 pub use policy::{ChosenParam, Origin, Policy};
 pub use program::{Build, Harness, HarnessFile, Program};
 pub use release::Release;
-pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place};
+pub use spec::{CpufreqSpec, GovernorSpec, IoBoostSpec, Place, SchedulerSpec};
 pub use tree::Part;
 pub use tree_spec::{SeriesSpec, TreeSpec};
 

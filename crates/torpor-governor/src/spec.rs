@@ -15,6 +15,7 @@ pub(crate) fn forms(kind: Kind) -> &'static str {
         }
         Kind::IoBoost => "NAME or PATH.c, each with optional `,param=value` or `,CONFIG_X=y`",
         Kind::Cpufreq => "NAME or PATH.c, each with optional `,tunable=value`",
+        Kind::Scheduler => "`eevdf`, the kernel's own, or PATH.c with optional `,variable=value`",
     }
 }
 
@@ -22,7 +23,7 @@ pub(crate) fn forms(kind: Kind) -> &'static str {
 pub(crate) fn tree_hint(kind: Kind, name: &str) -> String {
     match kind {
         Kind::Governor => format!(", a kernel tree an `@` (`{name}@TREE`)"),
-        Kind::IoBoost | Kind::Cpufreq => String::new(),
+        Kind::IoBoost | Kind::Cpufreq | Kind::Scheduler => String::new(),
     }
 }
 
@@ -182,6 +183,11 @@ spec_of_kind! {
     CpufreqSpec, Kind::Cpufreq
 }
 
+spec_of_kind! {
+    /// Name of a scheduler, as the user typed it.
+    SchedulerSpec, Kind::Scheduler
+}
+
 /// Splits a name from its parameters. Names of folders and files can contain commas, so a comma
 /// starts the parameters only if `NAME=` follows it.
 pub fn split(text: &str) -> (&str, Vec<&str>) {
@@ -245,7 +251,7 @@ fn parse_place(kind: Kind, text: &str) -> Result<Place, String> {
     if text.contains('/') {
         return Err(match kind {
             Kind::Governor => "a path must end in `.c`, or in `/` for a folder".to_owned(),
-            Kind::IoBoost | Kind::Cpufreq => "a path must end in `.c`".to_owned(),
+            _ => "a path must end in `.c`".to_owned(),
         });
     }
     Ok(Place::Builtin { name: named(text)? })

@@ -89,7 +89,7 @@ impl Sources {
         Ok(Some(Sources { release, ..Sources::new(main, files, dir) }))
     }
 
-    fn new(main: String, files: BTreeMap<String, Vec<u8>>, dir: PathBuf) -> Sources {
+    pub(crate) fn new(main: String, files: BTreeMap<String, Vec<u8>>, dir: PathBuf) -> Sources {
         let (main_flags, parts, config) = (Vec::new(), Vec::new(), Vec::new());
         let release = Release::default();
         Sources { main, main_flags, parts, files, dir, release, config }
@@ -132,7 +132,7 @@ fn quoted_includes(file: &str, text: &[u8]) -> Vec<String> {
 }
 
 /// Reads a regular file of up to [`SOURCE_MAX`] bytes; a pipe or a device could never end.
-fn read_source(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     read_limited(open_regular(path)?)
 }
 
@@ -146,7 +146,7 @@ fn read_limited(file: impl Read) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn read_error(label: &Label, path: &Path) -> impl Fn(io::Error) -> GovernorError {
+pub(crate) fn read_error(label: &Label, path: &Path) -> impl Fn(io::Error) -> GovernorError {
     let (policy, path) = (label.clone(), path.to_owned());
     move |source| GovernorError::Read { policy: policy.clone(), path: path.clone(), source }
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use torpor_governor::{Catalog, GovernorError, GovernorSpec, Origin};
+use torpor_governor::{Catalog, GovernorError, GovernorSpec, Origin, SchedulerSpec};
 use torpor_sim::KernelSpec;
 use torpor_sim::kernel::{DEFAULT_KERNEL, Kernels};
 
@@ -48,6 +48,14 @@ pub(crate) fn governor_source(py: Python<'_>, spec: OsString) -> PyResult<Govern
         files: found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect(),
         params: spec.params().to_vec(),
     })
+}
+
+/// Returns the program of a scheduler and the headers of its tree that it includes, by their places.
+#[pyfunction]
+pub(crate) fn scheduler_files(spec: &str) -> PyResult<Files> {
+    let spec: SchedulerSpec = spec.parse().map_err(governor_error)?;
+    let found = Catalog::new(Default::default()).unchecked_files(&spec).map_err(governor_error)?;
+    Ok(found.files.into_iter().map(|(name, text)| (name, Cow::Owned(text))).collect())
 }
 
 /// Returns whether a kernel can be hosted here: its image ships with Torpor, or its source is found.

@@ -64,6 +64,7 @@ mod _engine {
     #[pymodule_export]
     use super::kernel::{
         default_kernel, governor_source, has_hosted_kernel, hosted_inputs, hosted_kernel_id,
+        scheduler_files,
     };
     #[pymodule_export]
     use super::lists::{

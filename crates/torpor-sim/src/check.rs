@@ -83,6 +83,11 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
         &options.io_boosts,
         "each IO boost (option `io_boosts`) is given once",
         "two columns would be the same; leave one out, or change its parameters",
+    )?;
+    once(
+        &options.schedulers,
+        "each scheduler (option `schedulers`) is given once",
+        "two columns would be the same; leave one out, or change its variables",
     )
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The columns of a simulation: each idle governor in each kernel, with each IO boost, under each
-//! cpufreq governor.
+//! The columns of a simulation: each idle governor in each kernel, with each scheduler and each IO
+//! boost, under each cpufreq governor.
 
 use crate::cpufreq::Cpufreq;
 use crate::error::{Halt, SimError};
@@ -9,13 +9,15 @@ use crate::options::{self, Request};
 use crate::outcome::{KernelInfo, Policies};
 use std::fmt;
 use torpor_engine::Progress;
-use torpor_governor::{Catalog, GovernorSpec, IoBoostSpec, Label, Place};
+use torpor_governor::{Catalog, GovernorSpec, IoBoostSpec, Label, Place, SchedulerSpec};
 use torpor_machine::units::Hz;
 use torpor_result::record::Described;
 
 /// IO boost of the kernel's schedutil.
 pub(crate) const MAINLINE: &str = "iowait";
 pub(crate) const NO_BOOST: &str = "none";
+/// Scheduler of normal tasks that the kernel itself has.
+pub(crate) const OWN_SCHEDULER: &str = "eevdf";
 
 pub(crate) struct Column {
     /// Name: the governor, and the other policies that differ between columns.
@@ -24,6 +26,7 @@ pub(crate) struct Column {
     pub kernel: Kernel,
     pub cpufreq: Cpufreq,
     pub io_boost: IoBoost,
+    pub scheduler: Scheduler,
     /// Policies of the column that do not ship.
     pub foreign: Vec<Label>,
 }
@@ -55,6 +58,41 @@ impl fmt::Display for IoBoost {
             IoBoost::Own => f.write_str(MAINLINE),
             IoBoost::Off => f.write_str(NO_BOOST),
             IoBoost::Called(spec) => spec.fmt(f),
+        }
+    }
+}
+
+/// The scheduler of a column's normal tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scheduler {
+    /// The kernel's fair class.
+    #[default]
+    Own,
+    /// A program of sched_ext.
+    Loaded(Box<SchedulerSpec>),
+}
+
+impl Scheduler {
+    fn new(spec: &SchedulerSpec) -> Result<Scheduler, SimError> {
+        match spec.place() {
+            Place::Builtin { name } if name == OWN_SCHEDULER && spec.params().is_empty() => {
+                Ok(Scheduler::Own)
+            }
+            Place::Builtin { .. } => Err(SimError::Option {
+                what: "a scheduler is the kernel's own or a file",
+                given: format!("option `schedulers` {spec}"),
+                hint: format!("{OWN_SCHEDULER}, or a path with `.c`, as ./scx_simple.bpf.c"),
+            }),
+            _ => Ok(Scheduler::Loaded(Box::new(spec.clone()))),
+        }
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scheduler::Own => f.write_str(OWN_SCHEDULER),
+            Scheduler::Loaded(spec) => spec.fmt(f),
         }
     }
 }
@@ -104,34 +142,38 @@ pub(crate) fn columns(
     hz: Hz,
     progress: &dyn Progress,
 ) -> Result<Vec<Column>, SimError> {
-    let (asked, io_boosts) = (options::kernels(&request.options), &request.options.io_boosts);
+    let asked = options::kernels(&request.options).len();
+    let io_boosts = &request.options.io_boosts;
     let kernels = Kernels::of(catalog);
     let cpufreq = cpufreq(request);
     let boosts = match &io_boosts[..] {
         [] => vec![IoBoost::Own],
         boosts => boosts.iter().map(IoBoost::new).collect(),
     };
-    let mut compiled = Vec::new();
-    for spec in &asked {
-        compiled.push(kernels.resolve(spec, hz, &reports(spec, progress))?);
-    }
+    let compiled = scheduled(request, catalog, &kernels, hz, progress)?;
+    let schedulers = request.options.schedulers.len();
     let mut boosted = Vec::new();
-    for (boost, kernel) in boosts.iter().flat_map(|b| compiled.iter().map(move |k| (b, k))) {
+    for (boost, (scheduler, kernel)) in
+        boosts.iter().flat_map(|b| compiled.iter().map(move |k| (b, k)))
+    {
         let kernel = match boost {
             IoBoost::Called(spec) => {
                 kernels.with_io_boost(kernel, catalog, spec, &reports(&kernel.name, progress))?
             }
             _ => kernel.clone(),
         };
-        boosted.push((boost, kernel));
+        boosted.push((boost, scheduler, kernel));
     }
     let mut columns = Vec::new();
     for policy in &cpufreq {
         let of_kernel = |of| request.governors.iter().map(move |spec| (of, spec));
-        for ((boost, kernel), spec) in boosted.iter().flat_map(of_kernel) {
+        for ((boost, scheduler, kernel), spec) in boosted.iter().flat_map(of_kernel) {
             let mut label = spec.to_string();
-            if asked.len() > 1 {
+            if asked > 1 {
                 label += &format!(" + {}", kernel.name);
+            }
+            if schedulers > 1 {
+                label += &format!(" + {scheduler}");
             }
             if cpufreq.len() > 1 {
                 label += &format!(" + {policy}");
@@ -155,15 +197,47 @@ pub(crate) fn columns(
                 kernel,
                 cpufreq: policy.clone(),
                 io_boost,
-                foreign: foreign(spec, policy, boost),
+                scheduler: (*scheduler).clone(),
+                foreign: foreign(spec, policy, boost, scheduler),
             });
         }
     }
     Ok(columns)
 }
 
+/// Returns the requested kernels with each requested scheduler.
+fn scheduled(
+    request: &Request,
+    catalog: &Catalog,
+    kernels: &Kernels,
+    hz: Hz,
+    progress: &dyn Progress,
+) -> Result<Vec<(Scheduler, Kernel)>, SimError> {
+    let schedulers: Vec<Scheduler> = match &request.options.schedulers[..] {
+        [] => vec![Scheduler::Own],
+        asked => asked.iter().map(Scheduler::new).collect::<Result<_, _>>()?,
+    };
+    let mut found = Vec::new();
+    for scheduler in schedulers {
+        for spec in options::kernels(&request.options) {
+            let reports = reports(&spec, progress);
+            let mut kernel = kernels.resolve(&spec, hz, &reports)?;
+            if let Scheduler::Loaded(program) = &scheduler {
+                kernel = kernels.with_scheduler(&kernel, catalog, program, &reports)?;
+            }
+            found.push((scheduler.clone(), kernel));
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the policies of a column that do not ship.
-fn foreign(governor: &GovernorSpec, cpufreq: &Cpufreq, boost: &IoBoost) -> Vec<Label> {
+fn foreign(
+    governor: &GovernorSpec,
+    cpufreq: &Cpufreq,
+    boost: &IoBoost,
+    scheduler: &Scheduler,
+) -> Vec<Label> {
     let is_file = |place: &Place| !matches!(place, Place::Builtin { .. });
     let governor = Some(governor.label()).filter(|_| is_file(governor.place()));
     let cpufreq = cpufreq.file().map(|spec| spec.label());
@@ -171,7 +245,11 @@ fn foreign(governor: &GovernorSpec, cpufreq: &Cpufreq, boost: &IoBoost) -> Vec<L
         IoBoost::Called(spec) if is_file(spec.place()) => Some(spec.label()),
         _ => None,
     };
-    [governor, cpufreq, boost].into_iter().flatten().collect()
+    let scheduler = match scheduler {
+        Scheduler::Own => None,
+        Scheduler::Loaded(spec) => Some(spec.label()),
+    };
+    [governor, cpufreq, boost, scheduler].into_iter().flatten().collect()
 }
 
 /// Returns the requested cpufreq governors, else the machine's own.
@@ -234,6 +312,7 @@ impl Column {
             kernel: self.kernel.name.clone(),
             cpufreq: self.cpufreq.to_string(),
             io_boost: self.io_boost.to_string(),
+            scheduler: self.scheduler.to_string(),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::path::PathBuf;
 use torpor_engine::oracle::Aim;
 use torpor_engine::{DisabledState, asks_for_oracle, enable_states, state_names};
-use torpor_governor::{GovernorSpec, IoBoostSpec};
+use torpor_governor::{GovernorSpec, IoBoostSpec, SchedulerSpec};
 use torpor_machine::platform::Platform;
 use torpor_machine::units::{CpuId, Duration, Hz, Instant};
 use torpor_result::options::{self, Given, LatencyLimits};
@@ -55,6 +55,9 @@ pub struct Options {
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub io_boosts: Vec<IoBoostSpec>,
+    #[serde(deserialize_with = "options::texts", skip_serializing)]
+    #[schemars(with = "Vec<String>")]
+    pub schedulers: Vec<SchedulerSpec>,
     #[serde(deserialize_with = "options::texts", skip_serializing)]
     #[schemars(with = "Vec<String>")]
     pub kernels: Vec<KernelSpec>,

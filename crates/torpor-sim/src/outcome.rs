@@ -113,6 +113,8 @@ pub struct Policies {
     pub cpufreq: String,
     /// Name as the user gave it, or `none`.
     pub io_boost: String,
+    /// Scheduler of normal tasks as the user named it, or `eevdf`.
+    pub scheduler: String,
 }
 
 /// CPUs that share a clock, over all seeds; null where frequencies or power are unknown.

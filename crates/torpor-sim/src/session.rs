@@ -67,8 +67,9 @@ pub fn run_unfinished(
 /// Returns the number of worker threads, at most one per run; 0 means one per core.
 fn threads(request: &Request) -> Result<usize, SimError> {
     check(request)?;
-    let Options { threads, seeds, cpufreq, io_boosts, kernels, .. } = &request.options;
-    let policies = cpufreq.len().max(1) * io_boosts.len().max(1) * kernels.len().max(1);
+    let Options { threads, seeds, cpufreq, io_boosts, schedulers, kernels, .. } = &request.options;
+    let policies = [cpufreq.len(), io_boosts.len(), schedulers.len(), kernels.len()];
+    let policies: usize = policies.iter().map(|count| (*count).max(1)).product();
     let runs = *seeds as usize * request.governors.len().max(1) * policies;
     Ok(torpor_engine::worker_threads(*threads).min(runs))
 }
@@ -419,6 +420,8 @@ impl<'a> Session<'a> {
         let kernels = columns::kernels(&self.columns);
         let mut notes = summary::notes(self.request, &kernels);
         notes.extend(torpor_engine::oracle::note(crowded_spans));
+        let labelled = self.columns.iter().map(|column| &column.label[..]).zip(&by_column);
+        notes.extend(labelled.filter_map(|(label, runs)| summary::ejection_note(label, runs)));
         let wants_strip = options.strip && !interrupted;
         let strips = match &by_column[0][0].1 {
             first if wants_strip => self.strips(first, progress),

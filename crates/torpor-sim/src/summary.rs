@@ -457,6 +457,21 @@ pub(crate) fn seed_notes(runs: &[GovernorOutcome]) -> Vec<String> {
         .collect()
 }
 
+/// Returns the note on the seeds in which the kernel ejected a column's scheduler.
+pub(crate) fn ejection_note(label: &str, runs: &[(u64, SeedRun)]) -> Option<String> {
+    let ended = |(seed, run): &(u64, SeedRun)| Some((*seed, run.as_ref().ok()?.ejection.clone()?));
+    let all: Vec<_> = runs.iter().filter_map(ended).collect();
+    let (seed, first) = all.first()?;
+    Some(format!(
+        "{label}: the kernel ejected the scheduler in {} of {} seeds, in seed {seed} at {:.6} s: {}; \
+         the fair class has the tasks from then on",
+        all.len(),
+        runs.len(),
+        first.at.0 as f64 / 1e9,
+        first.reason
+    ))
+}
+
 /// Returns the note on the length of a simulation, its frequencies and its seeds.
 fn run_note(request: &Request) -> String {
     let Request { platform, options, .. } = request;

@@ -7,6 +7,10 @@ struct task_struct;
 /* Saved context of a kernel thread; unused in tasks that the simulator runs. */
 struct thread_struct {
 	void *stack_pointer;
+#ifdef CONFIG_SCHED_CLASS_EXT
+	/* What a scheduler stores for a task, an entry for each of its maps. */
+	void **storage;
+#endif
 };
 
 #define INIT_THREAD { }

@@ -53,7 +53,10 @@ def points(
         value = plain.get(name) or [None]
         return [value] if isinstance(value, str) else value
 
-    axes = (listed("cpufreq"), listed("io_boosts"), listed("kernels"), names)
+    axes = (
+        *(listed("cpufreq"), listed("io_boosts"), listed("schedulers"), listed("kernels")),
+        names,
+    )
     return [
         Point(
             kind="simulation",
@@ -63,12 +66,13 @@ def points(
             kernel=kernel or _engine.default_kernel(),
             cpufreq=cpufreq,
             io_boost=io_boost,
+            scheduler=scheduler,
             hz=plain.get("hz"),
             latency_limit=options.limits_text(plain),
             options=json.dumps(decisive, sort_keys=True),
             has_oracle=bool(oracles),
         )
-        for cpufreq, io_boost, kernel, governor in itertools.product(*axes)
+        for cpufreq, io_boost, scheduler, kernel, governor in itertools.product(*axes)
         if governor not in oracles
     ]
 

@@ -302,6 +302,17 @@ class SimulateOptions(_Run, total=False):
             default=(),
         ),
     ]
+    schedulers: Annotated[
+        str | Iterable[str],
+        Option(
+            "Scheduler of normal tasks: eevdf, the kernel's own, or the program of a sched_ext "
+            "scheduler (./scx_simple.bpf.c), with ,variable=value for its constants. Each governor "
+            "runs with each of them. Default: eevdf.",
+            "--sched S",
+            kind=list,
+            default=(),
+        ),
+    ]
     writes: Annotated[
         str | Iterable[str],
         Option(

@@ -113,8 +113,9 @@ def simulate(
             (``interrupted``), or is raised if none is, or all are.
         {options}
 
-    With several ``cpufreq`` or ``io_boosts``, columns are called ``GOVERNOR + POLICY + BOOST``. A
-    ``schedutil`` that boosts nothing has the boost ``none``.
+    With several ``cpufreq``, ``schedulers`` or ``io_boosts``, columns are called
+    ``GOVERNOR + POLICY + SCHEDULER + BOOST``. A ``schedutil`` that boosts nothing has the boost
+    ``none``.
 
     Raises:
         WorkloadError: The workload is unknown, or its file is wrong.

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-pub(crate) const ABI: u32 = 16;
+pub(crate) const ABI: u32 = 17;
 pub(crate) const CPUS_MAX: usize = 1024;
 pub(crate) const STATES_MAX: usize = 10;
 pub(crate) const OPPS_MAX: usize = 64;
@@ -113,7 +113,7 @@ pub(crate) struct Machine {
     pub cluster_of: [u16; CPUS_MAX],
     pub core_of: [u16; CPUS_MAX],
     pub governor: [c_char; NAME_LEN],
-    pub linked: [[c_char; NAME_LEN]; 3],
+    pub linked: [[c_char; NAME_LEN]; 4],
     pub command_line: *const c_char,
     pub records: u32,
     pub no_iowait_boost: u32,

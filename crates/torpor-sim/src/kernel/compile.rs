@@ -4,7 +4,7 @@
 use crate::kernel::contents::{self, Contents};
 use crate::kernel::generate;
 use crate::kernel::policy::{self, LinkedPolicy, PolicyFiles, PolicyKind};
-use crate::kernel::{Configuration, KHOST, KernelError, Release, unknown};
+use crate::kernel::{Configuration, KHOST, KernelError, Release, scheduler, unknown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -387,8 +387,15 @@ fn compile_as(
     }
     let mut key = command_key(job, &command);
     key.add(&read_regular(&job.scratch.path().join(path)).unwrap_or_default());
+    let has_class = name == scheduler::CLASS && job.config.has(scheduler::OPTION);
+    if has_class {
+        key.add(scheduler::OPTION.as_bytes());
+    }
     cached_object(job, contents, key, object, || {
         run_compiler(job, command, name, is_governor)?;
+        if has_class {
+            scheduler::make_global(job, object)?;
+        }
         Ok(contents.listed(&String::from_utf8_lossy(&read(job, &format!("{object}.d"))?)))
     })
 }

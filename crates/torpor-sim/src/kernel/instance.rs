@@ -17,6 +17,8 @@ use torpor_machine::units::{CpuId, Duration, Instant, closest};
 
 /// Symbol that addresses in an image are relative to.
 const ANCHOR: &str = "khost_calls";
+/// Beginning of what the class of sched_ext schedulers says in the log.
+const SCHED_EXT: &str = "sched_ext: ";
 /// Lines of the kernel's log to show in a trouble.
 const LOG_LINES: usize = 8;
 
@@ -29,6 +31,14 @@ pub struct Instance {
     trouble: Option<Trouble>,
     /// State of the kernel's files that the host knows.
     generation: Option<u32>,
+}
+
+/// End of a sched_ext scheduler, by its own wish or by the kernel's.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ejection {
+    pub at: Instant,
+    /// What the kernel says of it.
+    pub reason: String,
 }
 
 /// What the kernel's shell is to do.
@@ -69,6 +79,10 @@ struct HostSide {
     regions: Vec<Region>,
     stacks: Vec<Stacks>,
     log: VecDeque<String>,
+    /// Time of the kernel.
+    now_ns: *const u64,
+    /// When and why the kernel ejected its scheduler.
+    ejection: Option<Ejection>,
     traced: Vec<abi::Event>,
     trouble: Option<(u32, String, Vec<i64>)>,
     anchor: i64,
@@ -130,7 +144,11 @@ impl Kernel {
         match ended {
             Ok(()) => Ok(instance),
             Err(trouble) => match trouble.detail().kind {
-                Kind::Refused => Err(refused(trouble.detail().message.clone())),
+                Kind::Refused => {
+                    let said = instance.take_ejection().map(|ejection| ejection.reason);
+                    let said = said.map_or(String::new(), |said| format!(": {said}"));
+                    Err(refused(format!("{}{said}", trouble.detail().message)))
+                }
                 Kind::UnknownArgument => {
                     Err(refused(instance.unknown_argument(&trouble.detail().message)))
                 }
@@ -208,6 +226,11 @@ impl Instance {
     /// Returns the tracepoints' events since the last call.
     pub(crate) fn take_traced(&mut self) -> Vec<abi::Event> {
         std::mem::take(&mut self.host.traced)
+    }
+
+    /// Returns when and why the kernel ejected its scheduler, if it has.
+    pub(crate) fn take_ejection(&mut self) -> Option<Ejection> {
+        self.host.ejection.take()
     }
 
     /// Returns the name of the function that begins at an address.
@@ -474,6 +497,8 @@ impl HostSide {
             regions: Vec::new(),
             stacks: Vec::new(),
             log: VecDeque::new(),
+            now_ns: image.calls().now_ns,
+            ejection: None,
             traced: Vec::new(),
             trouble: None,
             anchor: image.calls_address() as i64,
@@ -648,7 +673,17 @@ extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {
         host.log.pop_front();
     }
     // SAFETY: the kernel gives a text and its length.
-    host.log.push_back(unsafe { line(text, len) });
+    let said = unsafe { line(text, len) };
+    if let Some(said) = said.strip_prefix(SCHED_EXT).filter(|said| !said.contains(" enabled")) {
+        // SAFETY: a variable of the image, which is in a call.
+        let at = Instant(unsafe { *host.now_ns } as i64);
+        let ejection = host.ejection.get_or_insert(Ejection { at, reason: String::new() });
+        if !ejection.reason.is_empty() {
+            ejection.reason += "; ";
+        }
+        ejection.reason += said;
+    }
+    host.log.push_back(said);
 }
 
 extern "C" fn rejects(context: *mut c_void, cpu: u32, state: u32) -> u64 {

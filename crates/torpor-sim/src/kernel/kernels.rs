@@ -21,7 +21,9 @@ use crate::kernel::contents::{Contents, SEARCH, cached, entry, of_tree};
 use crate::kernel::patched;
 use crate::kernel::policy::{self, FOREIGN, LinkedPolicy, PolicyFiles, PolicyKind};
 use crate::kernel::source::{Packed, Source};
-use crate::kernel::{Configuration, KernelError, KernelSpec, Release, shipped, symbols, unknown};
+use crate::kernel::{
+    Configuration, KernelError, KernelSpec, Release, scheduler, shipped, symbols, unknown,
+};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +35,7 @@ use std::time::Duration;
 use torpor_governor::hosting::{self, Failure, Files, Key, Scratch, Store, default_compiler, run};
 use torpor_governor::{
     Catalog, CatalogOptions, CpufreqSpec, GovernorError, GovernorSpec, IoBoostSpec, Place,
-    SourceFiles,
+    SchedulerSpec, SourceFiles,
 };
 use torpor_machine::units::{Hz, read_regular};
 
@@ -96,6 +98,14 @@ pub struct IoBoost {
     pub(crate) linked: String,
 }
 
+/// A sched_ext scheduler that has the kernel's normal tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduler {
+    pub name: String,
+    pub params: Vec<(String, String)>,
+    pub(crate) linked: String,
+}
+
 /// A compiled kernel, ready to be started any number of times.
 #[derive(Clone)]
 pub struct Kernel {
@@ -108,6 +118,7 @@ pub struct Kernel {
     pub hosted: Vec<String>,
     pub governor: IdleGovernor,
     pub io_boost: Option<IoBoost>,
+    pub scheduler: Option<Scheduler>,
     /// File of a foreign frequency governor, which is used whatever its name is.
     pub cpufreq: Option<String>,
     /// Hash of the names and contents of those files.
@@ -204,6 +215,7 @@ impl Kernels {
             hosted: manifest.hosted,
             governor: IdleGovernor::default(),
             io_boost: None,
+            scheduler: None,
             cpufreq: None,
             key: content_key(self.made_with()?, &manifest.source_sha256, &config, hz),
             config: Arc::new(config),
@@ -273,6 +285,7 @@ impl Kernels {
             hosted,
             governor: IdleGovernor::default(),
             io_boost: None,
+            scheduler: None,
             cpufreq: None,
             key: content_key(self.made_with()?, &source_sha256, &config, hz),
             config: Arc::new(config),
@@ -355,6 +368,31 @@ impl Kernels {
         let linked =
             self.with_policy(kernel, PolicyKind::Cpufreq, &spec.to_string(), &sources, progress)?;
         Ok(Kernel { cpufreq: Some(sources.name.clone()), ..linked })
+    }
+
+    /// Returns the kernel with a sched_ext scheduler, and with the class that it is of.
+    pub fn with_scheduler(
+        &self,
+        kernel: &Kernel,
+        catalog: &Catalog,
+        spec: &SchedulerSpec,
+        progress: compile::Progress<'_>,
+    ) -> Result<Kernel, KernelError> {
+        let sources = catalog.unchecked_files(spec)?;
+        let with_class;
+        let kernel = match kernel.config.has(scheduler::OPTION) {
+            true => kernel,
+            false => {
+                let spec = kernel.spec.with_option(scheduler::OPTION);
+                with_class = self.resolve(&spec, kernel.hz, progress)?;
+                &with_class
+            }
+        };
+        let linked =
+            self.with_policy(kernel, PolicyKind::Scheduler, &spec.to_string(), &sources, progress)?;
+        let params = spec.params().to_vec();
+        let scheduler = Scheduler { name: sources.name, params, linked: FOREIGN.to_owned() };
+        Ok(Kernel { scheduler: Some(scheduler), ..linked })
     }
 
     /// Returns the kernel with a foreign policy, compiled against its headers.
@@ -449,8 +487,8 @@ impl Kernels {
                 kernel.name, compiled.release, kernel.release
             ));
         }
-        let Kernel { governor, io_boost, cpufreq, .. } = kernel.clone();
-        Ok(Kernel { governor, io_boost, cpufreq, ..compiled })
+        let Kernel { governor, io_boost, scheduler, cpufreq, .. } = kernel.clone();
+        Ok(Kernel { governor, io_boost, scheduler, cpufreq, ..compiled })
     }
 
     /// Adds to an error the patch that likely brings what the kernel lacks.
@@ -754,7 +792,8 @@ impl Kernel {
         let governor = name.iter().map(move |name| (name, linked.as_ref(), params));
         let boosts = self.io_boost.iter();
         let boosts = boosts.map(|boost| (&boost.name, Some(&boost.linked), &boost.params));
-        governor.chain(boosts).flat_map(|(policy, linked, params)| {
+        let schedulers = self.scheduler.iter().map(|s| (&s.name, Some(&s.linked), &s.params));
+        governor.chain(boosts).chain(schedulers).flat_map(|(policy, linked, params)| {
             let mark = linked.map_or(String::new(), |linked| policy::mark(linked).to_string());
             // Parameters of a shipped policy have its file's name, even if the user gave an alias.
             let file = linked.filter(|linked| *linked != FOREIGN).unwrap_or(policy);
@@ -764,11 +803,12 @@ impl Kernel {
     }
 
     /// Returns the link names of the policies that replace the tree's own, by kind.
-    pub(crate) fn linked(&self) -> [&str; 3] {
+    pub(crate) fn linked(&self) -> [&str; 4] {
         [
             self.governor.linked.as_deref().unwrap_or_default(),
             self.cpufreq.as_ref().map_or("", |_| FOREIGN),
             self.io_boost.as_ref().map_or("", |boost| &boost.linked),
+            self.scheduler.as_ref().map_or("", |scheduler| &scheduler.linked),
         ]
     }
 

@@ -13,6 +13,7 @@
 //! instance is unusable, everything else continues.
 
 pub(crate) mod abi;
+mod btf;
 mod compile;
 mod config;
 mod contents;
@@ -28,10 +29,12 @@ mod kernels;
 mod patched;
 mod policy;
 mod region;
+mod scheduler;
 mod shipped;
 mod source;
 mod symbols;
 mod task;
+mod types;
 mod unknown;
 #[cfg(test)]
 #[allow(unreachable_pub)]
@@ -43,9 +46,11 @@ pub use config::Configuration;
 pub use error::{KernelError, Kind as TroubleKind, Trouble, TroubleDetail};
 pub use files::Write;
 pub use hardware::{Cluster, Cpufreq, Hardware, Opp, Overheads, State};
-pub use instance::{Instance, Rejects, TaskHandle};
+pub use instance::{Ejection, Instance, Rejects, TaskHandle};
 pub(crate) use instance::{Order, WriteError};
-pub use kernels::{DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions};
+pub use kernels::{
+    DEFAULT_KERNEL, IdleGovernor, IoBoost, Kernel, Kernels, KernelsOptions, Scheduler,
+};
 pub use policy::LinkedPolicy;
 pub use source::{KernelSpec, Release};
 pub use task::{Attributes, CpuSet, Policy, TaskSetup};

@@ -4,7 +4,7 @@
 
 use crate::kernel::compile::{self, Job, execute, read, shown, unreadable};
 use crate::kernel::contents::Contents;
-use crate::kernel::{KHOST, KernelError};
+use crate::kernel::{KHOST, KernelError, scheduler};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,7 @@ pub(crate) enum PolicyKind {
     Idle,
     Cpufreq,
     IoBoost,
+    Scheduler,
 }
 
 /// Source files of a policy.
@@ -57,7 +58,7 @@ pub struct LinkedPolicy {
 
 impl PolicyKind {
     pub(crate) fn name(self) -> &'static str {
-        ["cpuidle", "cpufreq", "ioboost"][self as usize]
+        ["cpuidle", "cpufreq", "ioboost", "sched"][self as usize]
     }
 }
 
@@ -77,6 +78,11 @@ impl PolicyFiles<'_> {
 
     pub(crate) fn module(&self) -> String {
         format!("{}{}", mark(self.linked), module(&self.files.name))
+    }
+
+    /// Returns the command that compiles a file of the policy's as the kernel's own.
+    pub(crate) fn compiler(&self, job: &Job<'_>, file: &Path, object: &str) -> Command {
+        compiler(job, self, file, &[], object)
     }
 
     fn folder(&self) -> PathBuf {
@@ -110,7 +116,8 @@ pub(crate) fn shipped() -> Result<Vec<(PolicyKind, SourceFiles)>, GovernorError>
 /// Returns a hash of everything that an image is made of, except the tree and the compiler.
 pub(crate) fn made_with() -> Result<String, GovernorError> {
     let mut key = Key::default();
-    compile::flags().chain(FLAGS.iter().copied()).for_each(|flag| key.add(flag.as_bytes()));
+    let flags = FLAGS.iter().chain(scheduler::FLAGS).copied();
+    compile::flags().chain(flags).for_each(|flag| key.add(flag.as_bytes()));
     for (name, text) in KHOST {
         key.add(name.as_bytes());
         key.add(text.as_bytes());
@@ -172,10 +179,17 @@ pub(crate) fn compile_policy(
         };
         commands.push((compiler(job, policy, &file, flags, &part), part));
     }
+    if policy.kind == PolicyKind::Scheduler {
+        commands[0] = program(job, &folder);
+    }
     let mut key = compile::command_key(job, &commands[0].0);
     NAMES.iter().for_each(|flag| key.add(flag.as_bytes()));
     add_files(&mut key, policy.files);
     compile::cached_object(job, contents, key, &object, || {
+        if policy.kind == PolicyKind::Scheduler {
+            let (command, part) = commands.remove(0);
+            return scheduler::compile(job, contents, policy, &folder, command, &part);
+        }
         let parts: Vec<String> = commands.iter().map(|(_, part)| part.clone()).collect();
         for (command, _) in commands {
             done(job, policy, execute(job, command)?)?;
@@ -190,6 +204,12 @@ pub(crate) fn compile_policy(
         inputs.retain(|name| !Path::new(name).starts_with(&folder));
         Ok(inputs)
     })
+}
+
+/// Returns the command that compiles a scheduler's program, and its object.
+fn program(job: &Job<'_>, folder: &Path) -> (Command, String) {
+    let part = "policy-program.o".to_owned();
+    (scheduler::program(job, folder, &folder.join(STAGED), &part), part)
 }
 
 /// Returns the command that compiles a file of a policy.
@@ -213,7 +233,11 @@ fn compiler(
 }
 
 /// Makes one object of a policy's parts, with the names that an image expects.
-fn join(job: &Job<'_>, policy: &PolicyFiles<'_>, objects: &[String]) -> Result<(), KernelError> {
+pub(crate) fn join(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    objects: &[String],
+) -> Result<(), KernelError> {
     let object = policy.object();
     if objects != [object.clone()] {
         let mut together = Command::new(job.compiler);
@@ -221,7 +245,7 @@ fn join(job: &Job<'_>, policy: &PolicyFiles<'_>, objects: &[String]) -> Result<(
         done(job, policy, execute(job, together)?)?;
     }
     let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
-    command.args(NAMES).arg(&object);
+    command.args(NAMES).arg("--remove-section=.BTF").arg(&object);
     done(job, policy, execute(job, command)?)
 }
 
@@ -233,7 +257,9 @@ fn stage(job: &Job<'_>, policy: &PolicyFiles<'_>, folder: &Path) -> Result<PathB
     for (name, text) in &policy.files.files {
         // The compiler could mistake the user's file name for an option or another language.
         let name = if *name == policy.files.main { STAGED } else { name };
-        fs::write(place.join(name), text).map_err(failed)?;
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&place)).map_err(failed)?;
+        fs::write(path, text).map_err(failed)?;
     }
     Ok(folder.join(STAGED))
 }

@@ -113,6 +113,14 @@ impl KernelSpec {
         self.tree.series.as_ref()
     }
 
+    /// Returns the kernel with another option set.
+    pub(crate) fn with_option(&self, option: &str) -> KernelSpec {
+        let setting = format!("CONFIG_{option}=y");
+        let text = format!("{},{setting}", self.text);
+        let settings = self.settings.iter().cloned().chain([setting]).collect();
+        KernelSpec { text, settings, tree: self.tree.clone() }
+    }
+
     /// Returns its name without the settings.
     pub(crate) fn tree(&self) -> String {
         self.tree.to_string()

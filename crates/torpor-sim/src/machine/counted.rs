@@ -4,6 +4,7 @@
 use super::device::DeviceTotals;
 use super::domain::DomainCounted;
 use super::flow::FlowTotals;
+use crate::kernel::Ejection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use torpor_machine::units::{Duration, Energy, Instant};
@@ -39,6 +40,8 @@ pub struct Counted {
     pub cgroups: Vec<CgroupTotals>,
     /// CPU time of the tasks that were alive at the end, by (kind, instance).
     pub alive: Vec<(usize, u64, Duration)>,
+    /// End of the run's scheduler, if the kernel ejected it.
+    pub ejection: Option<Ejection>,
     /// Comparison with the oracle, if requested.
     pub against_oracle: Option<AgainstOracle>,
 }

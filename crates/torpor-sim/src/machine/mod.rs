@@ -497,7 +497,8 @@ impl<'a, S: Sink> Machine<'a, S> {
         let last = self.take_section();
         let counted = Counted::of_sections(self.sections, last);
         counted.check_times(self.hardware.overheads.interrupt);
-        (counted, self.sink)
+        let ejection = self.instance.take_ejection();
+        (Counted { ejection, ..counted }, self.sink)
     }
 
     fn fail(&mut self, halt: Halt) {

@@ -255,6 +255,7 @@ impl<'a> World<'a> {
             domains,
             cgroups: Vec::new(),
             alive,
+            ejection: None,
             against_oracle: None,
         }
     }

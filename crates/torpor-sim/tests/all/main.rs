@@ -30,6 +30,7 @@ mod page_cache;
 mod queueing;
 mod recording;
 mod rtapp;
+mod schedulers;
 mod sections;
 mod shipped;
 mod stuck;

@@ -46,6 +46,7 @@ class Point:
     kernel_args: str | None = None
     cpufreq: str | None = None
     io_boost: str | None = None
+    scheduler: str | None = None
     hz: int | None = None
     latency_limit: str | None = None
     seed: int | None = None
@@ -102,6 +103,9 @@ class Axes:
     io_boost: Annotated[list[str], Option("IO boosts (simulations).", "--io-boost B")] = field(
         default_factory=list
     )
+    scheduler: Annotated[
+        list[str], Option("Schedulers: eevdf or PATH.bpf.c (simulations).", "--sched S")
+    ] = field(default_factory=list)
     hz: Annotated[list[int], Option("Tick rates.", "--hz N", int)] = field(default_factory=list)
     latency_limit: Annotated[
         list[str],
@@ -388,7 +392,8 @@ def _file() -> Any:
 
 #: Options of a simulation that axes, points or the runner decide.
 POINT_OPTIONS = (
-    *("seeds", "seed", "cpufreq", "kernels", "kernel_args", "io_boosts", "hz", "latency_limit"),
+    *("seeds", "seed", "cpufreq", "kernels", "kernel_args", "io_boosts", "schedulers"),
+    *("hz", "latency_limit"),
     *(name for name, (_, o) in options.fields(options.SimulateOptions).items() if not o.decides),
 )
 #: Options of a replay alone.

@@ -147,6 +147,7 @@ class Cluster:
                 ("governor", self._made(_governor_parcel, point.governor)),
                 ("cpufreq", self._made(_file_parcel, point.cpufreq or "")),
                 ("io_boost", self._made(_file_parcel, point.io_boost or "")),
+                ("scheduler", self._made(_scheduler_parcel, point.scheduler or "")),
             ):
                 if made is not None:
                     mine[field], files = made
@@ -241,6 +242,14 @@ def _governor_parcel(spec: str) -> "tuple[Parcel, Any] | None":
     inside = "drivers/cpuidle/governors/"
     laid = {inside + name: text for name, text in files.items()}
     return _made(laid | {"Makefile": read_bytes(makefile)}, inside + main)
+
+
+def _scheduler_parcel(spec: str) -> "tuple[Parcel, Any] | None":
+    base, _ = split_numbers(spec)
+    if not os.path.isfile(base):
+        return None
+    # With the headers of its tree.
+    return _made(_engine.scheduler_files(base), os.path.basename(base))
 
 
 def _made(files: _Files, main: str | None = None) -> "tuple[Parcel, Any]":

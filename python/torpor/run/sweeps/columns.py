@@ -15,8 +15,8 @@ from torpor.run.sweeps.parts import COUNTS, Row, columns
 
 #: Fields of a point that distinguish scenarios.
 SCENARIO = (
-    *("source", "platform", "kernel", "kernel_args", "cpufreq", "io_boost", "hz", "latency_limit"),
-    "options",
+    *("source", "platform", "kernel", "kernel_args", "cpufreq", "io_boost", "scheduler", "hz"),
+    *("latency_limit", "options"),
 )
 
 #: The column that tells a store's governors apart: the name, and the content where a name had

@@ -40,6 +40,7 @@ class Identities:
         self._platform = cache(lambda name: _digest(_engine.platform_toml(name).encode()))
         self._file = cache(file_hash)
         self._policy = cache(_policy)
+        self._program = cache(_program)
         self._recorded_on = cache(lambda path: recordings.recorded_on([path]).get(path))
         self._kernel = cache(self._hosted)
 
@@ -74,6 +75,8 @@ class Identities:
             "background": background and self._source(background),
             "has_oracle": point.has_oracle,
         }
+        if point.scheduler:
+            identity["scheduler"] = self._program(point.scheduler)
         return name_of(identity, self._content(point.governor))
 
     def _hosted(self, kernel: str, hz: int | None, platform: str, is_linked: bool) -> str:
@@ -170,7 +173,7 @@ def _source(name: str) -> str:
 
 def _has_file(point: Point) -> bool:
     """Return whether a policy of the point does not ship, and is linked to the kernel."""
-    policies = filter(None, (point.cpufreq, point.io_boost))
+    policies = filter(None, (point.cpufreq, point.io_boost, point.scheduler))
     is_file = any(os.path.isfile(split_numbers(policy)[0]) for policy in policies)
     return is_file or _is_file(point.governor)
 
@@ -188,6 +191,15 @@ def _shipped_governors() -> frozenset[str]:
 def _policy(spec: str) -> list[str]:
     name, settings = split_numbers(spec)
     return [file_hash(name) if os.path.isfile(name) else name, settings]
+
+
+def _program(spec: str) -> list[str]:
+    """Return what identifies a scheduler: its program with the headers of its tree."""
+    name, settings = split_numbers(spec)
+    if not os.path.isfile(name):
+        return [name, settings]
+    parts = sorted(_engine.scheduler_files(name).items())
+    return [_digest(b"".join(f"{path}\0{len(of)}\0".encode() + of for path, of in parts)), settings]
 
 
 def _digest(data: bytes) -> str:

@@ -97,6 +97,7 @@ def _simulate(point: Point, report: _Report) -> tuple[dict[str, float | None], s
         ("kernels", point.kernel),
         ("cpufreq", point.cpufreq),
         ("io_boosts", point.io_boost),
+        ("schedulers", point.scheduler),
     ):
         if value is not None:
             given[name] = [value]

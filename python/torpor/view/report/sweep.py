@@ -243,6 +243,7 @@ def command(kind: str, scenario: Mapping[str, Any], seeds: Sequence[int]) -> str
         "kernel_args": scenario.get("kernel_args"),
         "cpufreq": scenario.get("cpufreq"),
         "io_boosts": scenario.get("io_boost"),
+        "schedulers": scenario.get("scheduler"),
         "hz": scenario.get("hz"),
         "latency_limit": scenario.get("latency_limit"),
         **json.loads(scenario.get("options") or "{}"),

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Compiles a sched_ext scheduler's program as C, and does what its loader would: it tells the
+//! kernel of the maps and of the `struct sched_ext_ops`, and makes a parameter of each constant.
+
+use crate::kernel::KernelError;
+use crate::kernel::btf::{Described, Variable};
+use crate::kernel::compile::{self, Job, execute, read, unreadable};
+use crate::kernel::contents::Contents;
+use crate::kernel::policy::{PolicyFiles, done, join};
+use crate::kernel::types::types;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Option of a kernel that has the class.
+pub(crate) const OPTION: &str = "SCHED_CLASS_EXT";
+/// File that has the class.
+pub(crate) const CLASS: &str = "kernel/sched/build_policy.c";
+/// File whose types a program sees, and the file of these types.
+const TYPES: &str = "khost/bpf/types.h";
+const VMLINUX: &str = "gen/bpf/vmlinux.h";
+
+/// Flags that change the code as the kernel's do, and those for the types of the variables.
+pub(crate) const FLAGS: &[&str] = &[
+    "-std=gnu11",
+    "-O2",
+    "-fshort-wchar",
+    "-fms-extensions",
+    "-fno-common",
+    "-fno-strict-aliasing",
+    "-fno-strict-overflow",
+    "-fno-delete-null-pointer-checks",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-omit-frame-pointer",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fPIC",
+    "-nostdinc",
+    "-gbtf",
+    "-Werror=implicit-function-declaration",
+    "-D__bpf__",
+    "-D__BPF__",
+    "-D__TARGET_ARCH_x86",
+];
+/// Header before a program.
+const FIRST: &str = "khost/bpf/first.h";
+
+/// Makes the functions global that programs may call: BPF finds those of one file, too.
+pub(crate) fn make_global(job: &Job<'_>, object: &str) -> Result<(), KernelError> {
+    let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
+    command.args(["--wildcard", "--globalize-symbol=scx_bpf_*", object]);
+    let ran = execute(job, command)?;
+    match ran.status.success() {
+        true => Ok(()),
+        false => Err(KernelError::Image {
+            kernel: job.kernel.to_owned(),
+            reason: compile::shown(job, &ran.stderr),
+        }),
+    }
+}
+
+/// Returns the command that compiles a program.
+pub(crate) fn program(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
+    let mut command = compiler(job, folder, file, object);
+    command.args(["-include", FIRST]);
+    command
+}
+
+fn compiler(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
+    let mut command = Command::new(job.compiler);
+    command.args(FLAGS).args(["-I", "gen/bpf", "-I", "khost/bpf", "-I"]).arg(folder);
+    command.arg("-I").arg(folder.join("include"));
+    command.arg("-I").arg(job.tree.join("include/uapi")).args(["-I", "gen/uapi"]);
+    command.args(["-MMD", "-MF", &format!("{object}.d"), "-c"]).arg(file).args(["-o", object]);
+    command
+}
+
+/// Compiles a program to the policy's object; returns the files that the compiler read.
+pub(crate) fn compile(
+    job: &Job<'_>,
+    contents: &Contents<'_>,
+    policy: &PolicyFiles<'_>,
+    folder: &Path,
+    command: Command,
+    program: &str,
+) -> Result<BTreeSet<String>, KernelError> {
+    let vmlinux = write_types(job, policy)?;
+    done(job, policy, execute(job, command)?)?;
+    let described = read(job, program)?;
+    let described = Described::read(&described).ok_or_else(|| KernelError::Image {
+        kernel: job.kernel.to_owned(),
+        reason: format!("the compiler's object of {} cannot be read", policy.label),
+    })?;
+    take_flavors(job, policy, &described, program)?;
+    let mut parts = vec![program.to_owned()];
+    let mut add = |name: &str, text: String, is_kernels: bool| {
+        let (file, part) = (folder.join(format!("{name}.c")), format!("policy-{name}.o"));
+        let path = job.scratch.path().join(&file);
+        fs::write(&path, text).map_err(|error| unreadable(job, &path, error))?;
+        let command = match is_kernels {
+            true => policy.compiler(job, &file, &part),
+            false => compiler(job, folder, &file, &part),
+        };
+        done(job, policy, execute(job, command)?)?;
+        parts.push(part);
+        Ok::<(), KernelError>(())
+    };
+    let registration = registration(&described).map_err(|summary| KernelError::Governor {
+        kernel: job.kernel.to_owned(),
+        release: job.release.to_string().into(),
+        governor: policy.label.into(),
+        summary,
+        message: String::new(),
+    })?;
+    add("scheduler", registration, true)?;
+    add("constants", constants(&described, &vmlinux), false)?;
+    join(job, policy, &parts)?;
+    let mut inputs = BTreeSet::new();
+    for part in parts.iter().map(String::as_str).chain([VMLINUX]) {
+        let list = read(job, &format!("{part}.d"))?;
+        inputs.extend(contents.listed(&String::from_utf8_lossy(&list)));
+    }
+    // These are made of the others.
+    let is_made = |name: &str| name == VMLINUX || Path::new(name).starts_with(folder);
+    inputs.retain(|name| !is_made(name));
+    Ok(inputs)
+}
+
+/// Takes functions `NAME___FLAVOR` for the kernel's `NAME`, as libbpf does: a program has several
+/// declarations of one that differs between releases.
+fn take_flavors(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    described: &Described,
+    program: &str,
+) -> Result<(), KernelError> {
+    if described.flavors.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
+    for name in &described.flavors {
+        let plain = name.split("___").next().unwrap_or(name);
+        command.arg(format!("--redefine-sym={name}={plain}"));
+    }
+    command.arg(program);
+    done(job, policy, execute(job, command)?)
+}
+
+/// Writes the types of the kernel's own files; returns them.
+fn write_types(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<String, KernelError> {
+    let path = job.scratch.path().join(VMLINUX);
+    let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+    fs::create_dir_all(&folder).map_err(|error| unreadable(job, &folder, error))?;
+    let output = format!("{VMLINUX}.i");
+    let mut command = compile::compiler(job, "types", "-E", Path::new(TYPES), &output);
+    command.args(["-P", "-w", "-MF", &format!("{VMLINUX}.d"), "-MT", VMLINUX]);
+    done(job, policy, execute(job, command)?)?;
+    let text = types(&String::from_utf8_lossy(&read(job, &output)?));
+    fs::write(&path, &text).map_err(|error| unreadable(job, &path, error))?;
+    Ok(text)
+}
+
+/// Returns the file that gives the kernel the program's maps and operations.
+fn registration(described: &Described) -> Result<String, String> {
+    let all = described.variables.iter();
+    let ops: Vec<&Variable> = all.filter(|v| v.section.starts_with(".struct_ops")).collect();
+    let [ops] = ops[..] else {
+        return Err(match ops.is_empty() {
+            true => "it has no struct sched_ext_ops in section .struct_ops.link".to_owned(),
+            false => "it has several struct sched_ext_ops; one scheduler runs at a time".to_owned(),
+        });
+    };
+    let (maps, map_names) = maps(described)?;
+    let mut text = format!("#include <linux/module.h>\n#include <khost/bpf.h>\n{map_names}");
+    for (number, (variable, kind)) in parameters(described).enumerate() {
+        let name = &variable.name;
+        text += &format!(
+            "extern {} value_{number} __asm__(\"{name}\");\n#undef {name}\n\
+             module_param_named({name}, value_{number}, {kind}, 0444);\n",
+            c_type(kind)
+        );
+    }
+    for (number, name) in described.options.iter().enumerate() {
+        text += &format!(
+            "#ifndef {name}\n#define {name} 0\n#endif\n\
+             const unsigned long option_{number} __asm__(\"{name}\") = {name};\n"
+        );
+    }
+    text += &format!(
+        "extern char ops[] __asm__(\"{}\");\n\
+         static struct khost_bpf_map maps[] = {{\n{maps}}};\n\
+         static const struct khost_scheduler scheduler = {{\n\
+         \t.ops = ops, .maps = maps, .map_count = ARRAY_SIZE(maps),\n}};\n\
+         static int __init load(void)\n{{\n\treturn khost_load_scheduler(&scheduler);\n}}\n\
+         core_initcall(load);\n",
+        ops.name
+    );
+    Ok(text)
+}
+
+/// Returns the initializers of the program's maps, and the declarations that they need.
+fn maps(described: &Described) -> Result<(String, String), String> {
+    let (mut maps, mut names) = (String::new(), String::new());
+    let all = described.variables.iter().filter(|variable| variable.section == ".maps");
+    for (number, map) in all.enumerate() {
+        let name = &map.name;
+        let members = described.members(map);
+        if members.is_empty() {
+            return Err(format!("the type of its map {name} is not known: gcc 12 describes it"));
+        }
+        names += &format!("extern char map_{number}[] __asm__(\"{name}\");\n");
+        maps += &format!("\t{{ .variable = map_{number}, .name = \"{name}\"");
+        for member in members {
+            let value = described.number(&member);
+            maps += &match &*member.name {
+                "type" | "key_size" | "value_size" | "max_entries" => {
+                    format!(", .{} = {value}", member.name)
+                }
+                "key" | "value" => format!(", .{}_size = {value}", member.name),
+                "values" => {
+                    let at = u64::from(member.offset);
+                    let count = map.bytes.saturating_sub(at) / 8;
+                    format!(", .inner = (void **)(map_{number} + {at}), .inner_count = {count}")
+                }
+                _ => String::new(),
+            };
+        }
+        maps += " },\n";
+    }
+    Ok((maps, names))
+}
+
+/// Returns the C type of a module's parameter.
+fn c_type(kind: &str) -> &str {
+    match kind {
+        "byte" => "unsigned char",
+        "ushort" => "unsigned short",
+        "uint" => "unsigned int",
+        "ulong" => "unsigned long",
+        same => same,
+    }
+}
+
+/// Returns the constants that a user can set. A loader sets the others: lengths of its buffers, and
+/// numbers of the kernel's enumerations.
+fn parameters(described: &Described) -> impl Iterator<Item = (&Variable, &'static str)> {
+    let is_users = |name: &str| !name.starts_with("__") && !name.ends_with("_dump_len");
+    let all = described.variables.iter().filter(move |variable| is_users(&variable.name));
+    all.filter_map(|variable| Some((variable, described.parameter(variable)?)))
+}
+
+/// Returns the file with the numbers of the kernel's enumerations by which a program of several
+/// releases reads them: weak constants `__NAME`.
+fn constants(described: &Described, vmlinux: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let known: BTreeSet<&str> = vmlinux.split(|c: char| !is_part(c)).collect();
+    let mut text = "#include \"vmlinux.h\"\n".to_owned();
+    for variable in described.variables.iter().filter(|variable| variable.is_weak) {
+        let Some(name) = variable.name.strip_prefix("__") else { continue };
+        if known.contains(name) && described.parameter(variable).is_some() {
+            writeln!(text, "#undef {name}\nconst volatile u64 __{name} = {name};")
+                .expect("a String");
+        }
+    }
+    text
+}
