@@ -2,7 +2,7 @@
 //! Options of a request.
 
 use crate::error::SimError;
-use crate::options::Request;
+use crate::options::{Options, Request};
 use std::fmt::Display;
 use torpor_engine::{ORACLE, check_disabled_states, check_latency_limits};
 use torpor_machine::units::{CpuId, Duration};
@@ -69,6 +69,11 @@ pub(crate) fn check(request: &Request) -> Result<(), SimError> {
             hint: "add 0 to option `cpus`".to_owned(),
         });
     }
+    check_columns(options)
+}
+
+/// Checks that no two columns are the same.
+fn check_columns(options: &Options) -> Result<(), SimError> {
     once(
         &options.kernels,
         "each kernel (option `kernels`) is given once",

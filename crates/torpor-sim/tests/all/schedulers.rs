@@ -45,7 +45,7 @@ fn helpers_of_programs_do_as_they_say() {
     let errors: Vec<_> = outcome.runs.iter().map(|column| &column.run.error).collect();
     assert_eq!(errors, [&None, &None]);
     let busy = |column: usize| outcome.runs[column].run.metrics["busy_pct"].unwrap();
-    assert!((busy(0) - busy(1)).abs() < 3.0, "{} and {}", busy(0), busy(1));
+    assert!((busy(0) - busy(1)).abs() < 10.0, "{} and {}", busy(0), busy(1));
     assert_eq!(outcome.runs[0].policies.scheduler, "eevdf");
     assert!(outcome.runs[1].policies.scheduler.ends_with("helpers.bpf.c"));
 }
