@@ -71,6 +71,7 @@ __all__ = [
     "read_series",
     "read_table",
     "replay",
+    "scheduler_files",
     "schema",
     "simulate",
     "spans",

@@ -628,6 +628,7 @@ mod tests {
             awake_energy: Energy::ZERO,
             domains: Vec::new(),
             cgroups: Vec::new(),
+            ejection: None,
             alive: Vec::new(),
             against_oracle: None,
         }
