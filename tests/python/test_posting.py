@@ -101,7 +101,7 @@ def test_one_format_is_taken(torpor, recording):
     both = torpor(*REPLAY, recording, "--format", "lkml", "--format", "json", check=2)
     assert "--format is given twice" in both.stderr
     unknown = torpor(*REPLAY, recording, "--format", "pdf", check=2)
-    known = ("'text'", "'lkml'", "'markdown'", "'csv'", "'json'")
+    known = ("`text`", "`lkml`", "`markdown`", "`csv`", "`json`")
     assert all(form in unknown.stderr for form in known)
 
 

@@ -193,7 +193,8 @@ pub static TABLES: &[Table] = &[
         "points",
         "a governor in a scenario with a seed",
         At("points"),
-        "point kind source platform governor kernel kernel_args cpufreq io_boost hz:int latency_limit \
+        "point kind source platform governor kernel kernel_args cpufreq io_boost scheduler hz:int \
+         latency_limit \
          seed:int options error run_ms:float torpor engine counts",
     )
     .with_metrics(),

@@ -334,7 +334,12 @@ fn without_power(cluster: &Cluster) -> Cluster {
 #[test]
 fn rk3399_matches_linux() {
     let Some(imported) = imported_tree("rockchip/rk3399.dtsi") else { return };
-    let shipped = resolve("rk3399").unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms/rk3399.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    // A board was measured; its device tree advertises.
+    let advertised = text.lines().filter(|line| !line.starts_with("measured_"));
+    let advertised: String = advertised.flat_map(|line| [line, "\n"]).collect();
+    let shipped = from_toml("rk3399", &advertised).unwrap();
     let shipped: Vec<Cluster> = shipped.clusters.iter().map(without_power).collect();
     assert_eq!(imported.clusters, shipped);
 }
