@@ -4,6 +4,7 @@
 import contextlib
 import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -205,9 +206,10 @@ class _Search:
             for path, value in numbers.items()
         }
         found = {path.removeprefix(_WORKLOAD): number for path, number in typed.items()}
-        name, *given = self._of.split(",")
-        kept = [setting for setting in given if setting.partition("=")[0] not in found]
-        changed = ",".join([name, *kept, *(f"{path}={number}" for path, number in found.items())])
+        # A file's name may have commas, so only settings of these numbers are taken out.
+        changed = self._of
+        for path, number in found.items():
+            changed = re.sub(rf",{re.escape(path)}=[^,]*", "", changed) + f",{path}={number}"
         return {"workload": changed} if self._is_workload else {"platform": changed}
 
     def _is_count(self, path: str) -> bool:

@@ -11,14 +11,15 @@ def message(error: click.ClickException) -> str:
     said = error.message if _possible(error) else error.format_message()
     # Click quotes as Python does, and ends with a full stop.
     said = re.sub(r"'([^']*)'", r"`\1`", said).rstrip(".")
+    said = said[:1].lower() + said[1:]
     context = getattr(error, "ctx", None)
     if context is None:
-        return f"{said[:1].lower()}{said[1:]}"
+        return said
     if near := _near(error, context):
         hint = f"did you mean {near}?"
     else:
         hint = f"`{context.command_path} --help` lists what is allowed"
-    return f"{said[:1].lower()}{said[1:]}\nhint: {hint}"
+    return f"{said}\nhint: {hint}"
 
 
 def _near(error: click.ClickException, context: click.Context) -> str:
