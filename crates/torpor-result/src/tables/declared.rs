@@ -194,8 +194,7 @@ pub static TABLES: &[Table] = &[
         "a governor in a scenario with a seed",
         At("points"),
         "point kind source platform governor kernel kernel_args cpufreq io_boost scheduler hz:int \
-         latency_limit \
-         seed:int options error run_ms:float torpor engine counts",
+         latency_limit seed:int options error run_ms:float torpor engine counts",
     )
     .with_metrics(),
 ];
