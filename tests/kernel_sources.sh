@@ -14,5 +14,5 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dts=arch/arm64/boot/dts
 exec python3 "$root/python/torpor/machine/kernel_sources.py" "$version" \
 	--folder "${TORPOR_KERNEL_SOURCES:-$root/build/kernel-sources}" \
-	--also drivers/idle --also $dts/apple --also $dts/arm --also $dts/exynos \
+	--also drivers/idle --also tools/sched_ext --also $dts/apple --also $dts/arm --also $dts/exynos \
 	--also $dts/rockchip --also $dts/qcom/sm8250.dtsi

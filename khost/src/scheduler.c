@@ -62,6 +62,8 @@ void khost_start_scheduler(void)
 	if (!chosen || !class_ops)
 		khost_trouble(KHOST_REFUSED, "the file has no scheduler for this kernel");
 	khost_make_maps(chosen->maps, chosen->map_count);
+	if (chosen->load)
+		chosen->load();
 	result = class_ops->reg(checked_ops(), NULL);
 	/* A failure of its init() is no error of the call. */
 	if (result)
@@ -144,8 +146,8 @@ void bpf_mem_cache_free_rcu(struct bpf_mem_alloc *allocator, void *memory)
 }
 
 /* A message's arguments stay an array: bstr_printf() below reads it. */
-int bpf_bprintf_prepare(char *fmt, u32 fmt_size, const u64 *args, u32 count,
-			struct bpf_bprintf_data *data)
+int khost_bprintf_prepare(const char *fmt, u32 fmt_size, const u64 *args, u32 count,
+			  struct bpf_bprintf_data *data)
 {
 	u64 *all = khost_alloc(MAX_BPRINTF_VARARGS * sizeof(*all));
 

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <link.h>
+#include <ucontext.h>
 #include <sys/prctl.h>
 
 /* From include/uapi/linux/prctl.h; the installed header can be older than the kernel. */
@@ -44,6 +45,7 @@ struct guard {
 	volatile uint64_t seq;		/* odd while a governor runs */
 	volatile uint64_t kill_seq;	/* the call that the watchdog ends */
 	volatile uintptr_t fault_addr;
+	volatile uintptr_t instruction;
 	volatile int signo;
 	jump_place place;
 	volatile char syscalls;		/* read by the kernel */
@@ -103,8 +105,22 @@ void torpor_guard_allow_syscalls(void)
 	prctl(SET_SYSCALL_USER_DISPATCH, SYSCALL_DISPATCH_OFF, 0, 0, 0);
 }
 
-static void leave_call(struct guard *guard, int signo, void *addr)
+/* Returns the address of the instruction that a signal interrupted; 0 if unknown. */
+static uintptr_t instruction_of(const void *context)
 {
+#if defined(__x86_64__)
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.pc;
+#else
+	(void)context;
+	return 0;
+#endif
+}
+
+static void leave_call(struct guard *guard, int signo, void *addr, const void *context)
+{
+	guard->instruction = instruction_of(context);
 	guard->syscalls = SYSCALLS_ALLOWED;
 	guard->signo = signo;
 	guard->fault_addr = (uintptr_t)addr;
@@ -138,7 +154,7 @@ static void on_fault(int signo, siginfo_t *info, void *context)
 	struct guard *guard = self;
 
 	if (guard && guard->seq & 1)
-		leave_call(guard, signo, info->si_addr);
+		leave_call(guard, signo, info->si_addr, context);
 	pass_on(signo, info, context);
 }
 
@@ -147,7 +163,7 @@ static void on_watchdog(int signo, siginfo_t *info, void *context)
 	struct guard *guard = self;
 
 	if (guard && guard->seq & 1 && guard->seq == guard->kill_seq)
-		leave_call(guard, signo, NULL);
+		leave_call(guard, signo, NULL, context);
 	pass_on(signo, info, context);
 }
 

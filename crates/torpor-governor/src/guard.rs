@@ -44,6 +44,7 @@ struct Guard {
     seq: AtomicU64,
     kill_seq: AtomicU64,
     fault_addr: usize,
+    instruction: usize,
     signo: c_int,
 }
 
@@ -136,6 +137,8 @@ unsafe extern "C" {
 pub struct Caught {
     pub signo: c_int,
     pub addr: usize,
+    /// Address of the interrupted instruction; 0 if unknown.
+    pub instruction: usize,
 }
 
 impl Caught {
@@ -204,7 +207,7 @@ fn caught() -> Caught {
         let thread = thread.as_ref().expect("a fault needs a prepared thread");
         // SAFETY: only this thread's signal handler writes these, and it is done.
         let guard = unsafe { thread.guard.as_ref() };
-        Caught { signo: guard.signo, addr: guard.fault_addr }
+        Caught { signo: guard.signo, addr: guard.fault_addr, instruction: guard.instruction }
     })
 }
 

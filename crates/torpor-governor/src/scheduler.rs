@@ -20,7 +20,7 @@ pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorE
     let main = path.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?.to_owned();
     let dir = path.canonicalize().map_err(&error)?;
     let dir = dir.parent().unwrap_or(Path::new("/")).to_owned();
-    let folders = folders(&dir);
+    let mut folders = folders(&dir);
     let mut files = BTreeMap::new();
     let mut wanted = vec![(main.clone(), dir.join(&main))];
     while let Some((name, path)) = wanted.pop() {
@@ -28,6 +28,10 @@ pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorE
             continue;
         }
         let text = read_source(&path).map_err(read_error(label, &path))?;
+        // A program may include another one, whose tree has the headers.
+        if folders.len() == 1 && path.parent().is_some_and(|folder| folder != dir) {
+            folders.extend(path.parent().and_then(tree));
+        }
         for (header, is_quoted) in includes(&String::from_utf8_lossy(&text)) {
             let beside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
             let beside = (beside.to_owned(), path.parent().unwrap_or(&dir).to_owned());
@@ -41,10 +45,15 @@ pub(crate) fn from_file(label: &Label, path: &Path) -> Result<Sources, GovernorE
 
 /// Returns the folders in which headers are looked for, each with its name among the files.
 fn folders(dir: &Path) -> Vec<(String, PathBuf)> {
-    let above = dir.ancestors().map(|folder| folder.join(INCLUDE));
     let own = (String::new(), dir.to_owned());
-    let tree = above.into_iter().find(|folder| folder.join(COMMON).is_file());
-    [own].into_iter().chain(tree.map(|folder| (INCLUDE.to_owned(), folder))).collect()
+    [own].into_iter().chain(tree(dir)).collect()
+}
+
+/// Returns the folder with the headers of the tree that a folder is in.
+fn tree(dir: &Path) -> Option<(String, PathBuf)> {
+    let mut above = dir.ancestors().map(|folder| folder.join(INCLUDE));
+    let found = above.find(|folder| folder.join(COMMON).is_file());
+    found.map(|folder| (INCLUDE.to_owned(), folder))
 }
 
 /// Returns the name and the path of a header of a folder that has it.

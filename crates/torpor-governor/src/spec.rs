@@ -96,7 +96,7 @@ impl GovernorSpec {
         let (place, settings) = split(text);
         let place = parse_place(kind, place).map_err(error)?;
         let (mut params, mut config) = (Vec::new(), Vec::new());
-        for part in settings {
+        for part in joined(settings) {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| error(format!("`{part}` has no `=`: a parameter is NAME=VALUE")))?;
@@ -204,6 +204,22 @@ pub fn split(text: &str) -> (&str, Vec<&str>) {
     };
     let end = mistake.or(first).unwrap_or(text.len());
     (&text[..end], text[end..].split(',').skip(1).collect())
+}
+
+/// Joins the numbers of an array, `NAME=1,2,3`, which have no `=`.
+fn joined(settings: Vec<&str>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for part in settings {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        match joined.last_mut().filter(|_| is_number) {
+            Some(last) => {
+                last.push(',');
+                last.push_str(part);
+            }
+            None => joined.push(part.to_owned()),
+        }
+    }
+    joined
 }
 
 fn is_config_value(text: &str) -> bool {

@@ -217,6 +217,12 @@ fn scheduled(
         [] => vec![Scheduler::Own],
         asked => asked.iter().map(Scheduler::new).collect::<Result<_, _>>()?,
     };
+    // A missing file is said before any kernel is compiled.
+    for scheduler in &schedulers {
+        if let Scheduler::Loaded(program) = scheduler {
+            catalog.unchecked_files(program)?;
+        }
+    }
     let mut found = Vec::new();
     for scheduler in schedulers {
         for spec in options::kernels(&request.options) {

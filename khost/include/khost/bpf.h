@@ -25,6 +25,8 @@ struct khost_scheduler {
 	void *ops;
 	struct khost_bpf_map *maps;
 	unsigned int map_count;
+	/* Sets variables as its loader would, or null. */
+	void (*load)(void);
 };
 
 int khost_load_scheduler(const struct khost_scheduler *scheduler);

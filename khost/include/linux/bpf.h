@@ -11,6 +11,13 @@ int khost_register_struct_ops(struct bpf_struct_ops *ops, size_t size);
 #undef register_bpf_struct_ops
 #define register_bpf_struct_ops(ops, type) khost_register_struct_ops(ops, sizeof(struct type))
 
+/* Whether the format is constant differs between trees. */
+struct bpf_bprintf_data;
+int khost_bprintf_prepare(const char *fmt, u32 fmt_size, const u64 *args, u32 count,
+			  struct bpf_bprintf_data *data);
+
+#define bpf_bprintf_prepare khost_bprintf_prepare
+
 /* Since 7.0 several files of the class know such a list, which is static without BTF. */
 #undef BTF_KFUNCS_START
 #define BTF_KFUNCS_START(name)							\

@@ -10,7 +10,7 @@ const MAGIC: u16 = 0xeb9f;
 /// Steps from a type to the one that it names, so that a loop of damaged BTF ends.
 const STEPS: usize = 64;
 
-/// A global variable of an object.
+/// A global variable or function of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     pub name: String,
@@ -49,6 +49,13 @@ pub(crate) struct Member {
     pub name: String,
     pub offset: u32,
     kind: u32,
+}
+
+/// Type of a parameter as modules know it, and its numbers if it is an array.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter {
+    pub kind: &'static str,
+    pub len: Option<u32>,
 }
 
 const INT: u32 = 1;
@@ -168,11 +175,27 @@ impl Described {
         }
     }
 
-    /// Returns the type that a module's parameter of this variable has, if it is one that a loader
-    /// sets before the start: a `const volatile` number.
-    pub(crate) fn parameter(&self, variable: &Variable) -> Option<&'static str> {
-        let (found, is_constant) = self.plain(variable.kind?);
-        let found = found.filter(|found| is_constant && [INT, ENUM].contains(&found.kind))?;
+    /// Returns the type of the module's parameter for a variable that a loader sets before the
+    /// start: a `const volatile` number, or an array of numbers.
+    pub(crate) fn parameter(&self, variable: &Variable) -> Option<Parameter> {
+        match self.plain(variable.kind?) {
+            (Some(Type { kind: ARRAY, more, .. }), _) => {
+                let (number, is_constant) = self.plain(more[0]);
+                let kind = self.number_type(number.filter(|_| is_constant)?)?;
+                Some(Parameter { kind, len: Some(more[2]) })
+            }
+            (number, is_constant) => {
+                let kind = self.number_type(number.filter(|_| is_constant)?)?;
+                Some(Parameter { kind, len: None })
+            }
+        }
+    }
+
+    /// Returns the name that parameters of modules have for a type.
+    fn number_type(&self, found: &Type) -> Option<&'static str> {
+        if ![INT, ENUM].contains(&found.kind) {
+            return None;
+        }
         let is_bool = found.kind == INT && found.more[0] >> 24 & 4 != 0;
         Some(match (found.of, found.is_signed) {
             (1, _) if is_bool || self.text(found.name) == "_Bool" => "bool",

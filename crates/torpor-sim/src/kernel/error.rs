@@ -151,11 +151,11 @@ impl fmt::Display for Trouble {
             Kind::Refused => return f.write_str(message),
             Kind::UnknownArgument => return write!(f, "it has no argument `{message}`"),
             Kind::Unreached => write!(f, "it calls a function that is not hosted: {message}")?,
+            Kind::Signal { signo: libc::SIGFPE, .. } => f.write_str("it divided by zero")?,
             Kind::Signal { signo, address } => {
                 let name = match *signo {
                     libc::SIGSEGV => "SIGSEGV",
                     libc::SIGBUS => "SIGBUS",
-                    libc::SIGFPE => "SIGFPE",
                     libc::SIGILL => "SIGILL",
                     _ => "a signal",
                 };

@@ -429,25 +429,29 @@ impl Instance {
         }
     }
 
+    fn kind_of_signal(&self, caught: hosting::Caught) -> Kind {
+        let is_guarded = || self.host.stacks.iter().any(|stacks| stacks.guards(caught.addr));
+        match caught.signo {
+            _ if caught.is_time_out() => Kind::TimedOut,
+            libc::SIGSEGV if is_guarded() => Kind::StackOverflow,
+            signo => Kind::Signal { signo, address: caught.addr },
+        }
+    }
+
     #[cold]
     fn ends(&mut self, caught: Option<hosting::Caught>) -> Trouble {
-        let (kind, message, trace) = match (caught, self.host.trouble.take()) {
-            (Some(caught), _) if caught.is_time_out() => {
-                (Kind::TimedOut, String::new(), Vec::new())
-            }
-            (Some(caught), _)
-                if caught.signo == libc::SIGSEGV
-                    && self.host.stacks.iter().any(|stacks| stacks.guards(caught.addr)) =>
-            {
-                (Kind::StackOverflow, String::new(), Vec::new())
-            }
+        // `symbols::name()` takes return addresses.
+        let at = caught.map(|caught| caught.instruction as i64 - self.host.anchor + 1);
+        let (kind, mut message, trace) = match (caught, self.host.trouble.take()) {
             (Some(caught), _) => {
-                let kind = Kind::Signal { signo: caught.signo, address: caught.addr };
-                (kind, String::new(), Vec::new())
+                (self.kind_of_signal(caught), String::new(), at.into_iter().collect())
             }
             (None, Some((kind, message, trace))) => (kind_of(kind), message, trace),
             (None, None) => (Kind::Panic, "it refused a call".to_owned(), Vec::new()),
         };
+        if let (Kind::Refused, Some(ejection)) = (kind, &self.host.ejection) {
+            message = format!("{message}: {}", ejection.reason);
+        }
         // SAFETY: a variable of the image.
         let cpu = CpuId(unsafe { *self.image.calls().acting_cpu } as u32);
         let backtrace = symbols::name(&self.kernel.image, ANCHOR, &trace);

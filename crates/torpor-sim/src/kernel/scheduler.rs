@@ -3,7 +3,7 @@
 //! kernel of the maps and of the `struct sched_ext_ops`, and makes a parameter of each constant.
 
 use crate::kernel::KernelError;
-use crate::kernel::btf::{Described, Variable};
+use crate::kernel::btf::{Described, Parameter, Variable};
 use crate::kernel::compile::{self, Job, execute, read, unreadable};
 use crate::kernel::contents::Contents;
 use crate::kernel::policy::{PolicyFiles, done, join};
@@ -45,6 +45,8 @@ pub(crate) const FLAGS: &[&str] = &[
     "-D__BPF__",
     "-D__TARGET_ARCH_x86",
 ];
+/// Section of the function that sets variables as the program's loader would.
+const LOAD: &str = "torpor/load";
 /// Header before a program.
 const FIRST: &str = "khost/bpf/first.h";
 
@@ -176,10 +178,14 @@ fn registration(described: &Described) -> Result<String, String> {
     let (maps, map_names) = maps(described)?;
     let mut text = format!("#include <linux/module.h>\n#include <khost/bpf.h>\n{map_names}");
     for (number, (variable, kind)) in parameters(described).enumerate() {
-        let name = &variable.name;
+        let (name, Parameter { kind, len }) = (&variable.name, kind);
+        let (array, end, more) = match len {
+            Some(len) => ("_array", format!("[{len}]"), ", NULL"),
+            None => ("", String::new(), ""),
+        };
         text += &format!(
-            "extern {} value_{number} __asm__(\"{name}\");\n#undef {name}\n\
-             module_param_named({name}, value_{number}, {kind}, 0444);\n",
+            "extern {} value_{number}{end} __asm__(\"{name}\");\n#undef {name}\n\
+             module_param{array}_named({name}, value_{number}, {kind}{more}, 0444);\n",
             c_type(kind)
         );
     }
@@ -189,11 +195,17 @@ fn registration(described: &Described) -> Result<String, String> {
              const unsigned long option_{number} __asm__(\"{name}\") = {name};\n"
         );
     }
+    let load = described.variables.iter().find(|function| function.section == LOAD);
+    let load = load.map(|function| {
+        let declaration = format!("void load_variables(void) __asm__(\"{}\");\n", function.name);
+        (declaration, ".load = load_variables")
+    });
+    let (declaration, load) = load.unwrap_or_default();
     text += &format!(
-        "extern char ops[] __asm__(\"{}\");\n\
+        "extern char ops[] __asm__(\"{}\");\n{declaration}\
          static struct khost_bpf_map maps[] = {{\n{maps}}};\n\
          static const struct khost_scheduler scheduler = {{\n\
-         \t.ops = ops, .maps = maps, .map_count = ARRAY_SIZE(maps),\n}};\n\
+         \t.ops = ops, .maps = maps, .map_count = ARRAY_SIZE(maps), {load}\n}};\n\
          static int __init load(void)\n{{\n\treturn khost_load_scheduler(&scheduler);\n}}\n\
          core_initcall(load);\n",
         ops.name
@@ -246,7 +258,7 @@ fn c_type(kind: &str) -> &str {
 
 /// Returns the constants that a user can set. A loader sets the others: lengths of its buffers, and
 /// numbers of the kernel's enumerations.
-fn parameters(described: &Described) -> impl Iterator<Item = (&Variable, &'static str)> {
+fn parameters(described: &Described) -> impl Iterator<Item = (&Variable, Parameter)> {
     let is_users = |name: &str| !name.starts_with("__") && !name.ends_with("_dump_len");
     let all = described.variables.iter().filter(move |variable| is_users(&variable.name));
     all.filter_map(|variable| Some((variable, described.parameter(variable)?)))

@@ -68,6 +68,15 @@ fn a_scheduler_that_stalls_is_ejected_with_a_note() {
 }
 
 #[test]
+fn a_load_function_sets_variables_before_the_start() {
+    let Some(without) = run(&["helpers.bpf.c,numbers=3,4"], 20) else { return };
+    let error = |run: Result<Outcome, SimError>| run.unwrap().runs[0].run.error.clone();
+    let refused = error(without).unwrap();
+    assert!(refused.contains("does not start: ") && refused.contains("loaded =="), "{refused}");
+    assert_eq!(error(run(&["loaded.bpf.c,numbers=3,4"], 20).unwrap()), None);
+}
+
+#[test]
 fn what_a_scheduler_refuses_names_the_reason() {
     let Some(failing) = run(&["helpers.bpf.c,fails=1"], 20) else { return };
     for (run, parts) in [

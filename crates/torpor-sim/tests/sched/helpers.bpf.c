@@ -30,6 +30,8 @@ char _license[] SEC("license") = "MIT OR GPL";
 
 const volatile bool fails;
 const volatile s32 number = -7;
+const volatile u16 numbers[4];
+u32 loaded;
 const volatile u64 __SCX_DSQ_LOCAL __weak;
 
 struct pair {
@@ -164,6 +166,7 @@ s32 BPF_PROG(helpers_init)
 	if (!result)
 		result = others();
 	CHECK(!fails);
+	CHECK(loaded == numbers[0] + numbers[1]);
 	return result;
 }
 

@@ -17,7 +17,14 @@ from .machines import MACHINES, Machine, capacities, platform_toml, setup
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
 
-FRAGMENTS = tuple(Path(__file__).parents[1] / f"{name}.config" for name in ("ioboost", "changes"))
+#: Of kernels that are built, by the end of their series' name.
+FRAGMENTS = {
+    name: tuple(Path(__file__).parents[1] / f"{part}.config" for part in parts)
+    for name, parts in {
+        "changes": ("ioboost", "changes"),
+        "sched-ext": ("ioboost", "changes", "ext"),
+    }.items()
+}
 
 
 def costs(trace: Path, one: Machine) -> Costs:
@@ -33,8 +40,9 @@ def costs(trace: Path, one: Machine) -> Costs:
 
 def kernel_of(one: Machine) -> Kernel:
     """The guest's kernel, of Debian's or built of its source; raises as what gets it."""
-    if one.series == f"{source.SERIES}-changes":
-        return source.build("changes", one.arch, FRAGMENTS)
+    name = one.series.removeprefix(f"{source.SERIES}-")
+    if name in FRAGMENTS:
+        return source.build(name, one.arch, FRAGMENTS[name])
     return packages.fetch(one.arch, one.series)
 
 
@@ -50,6 +58,8 @@ def record(one: Machine, kernel: Kernel, turn_us: int) -> dict[str, tuple[bytes,
         **{f"mod/{name}.ko": kernel.module(name) for name in ("configfs", "null_blk")},
         **{f"bin/{name}": path for name, path in build.programs(one.arch).items()},
     }
+    if one.scheduler:
+        files[f"bin/{one.scheduler}"] = source.scheduler(kernel, one.scheduler)
     result = machine.run(
         kernel,
         recording.script(setup(one), jobs, has_probes=False),
@@ -119,6 +129,11 @@ class Guests:
         return cls(Costs(**text["costs"]), loads)
 
 
+def program(one: Machine, kernel: str) -> str:
+    """The file of a guest's scheduler in a kernel's tree."""
+    return str(Path(kernel, "tools", "sched_ext", f"{one.scheduler}.bpf.c"))
+
+
 def hosted(name: str, load: str, kernel: str, guests: Guests) -> dict[str, Figures]:
     """A guest's load on the same machine under a hosted kernel, begun as the first guest began:
     figures by section.
@@ -135,6 +150,7 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> dict[str, Figur
             governors="menu",
             kernels=",".join([kernel, *one.settings]),
             kernel_args=one.arguments or None,
+            schedulers=[program(one, kernel)] if one.scheduler else None,
             duration=f"{duration_s(load)}s",
             seeds=1,
             trace=folder / "trace.txt",

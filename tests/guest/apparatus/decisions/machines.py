@@ -37,6 +37,8 @@ class Machine:
     has_idle_driver: bool = True
     settings: tuple[str, ...] = ()
     arguments: str = ""
+    #: Of the kernel's own tools/sched_ext.
+    scheduler: str = ""
     #: Capacity of the CPUs on which the hosted kernel's paths take as long as the guest's, whose
     #: CPUs are equally fast: those of most of the load.
     measured_capacity: int = 1024
@@ -84,6 +86,9 @@ MACHINES = {
     "preempt-full": Machine(*EQUAL, ("shares",), arguments="preempt=full", **EXACT),
     "limits": Machine(*CHANGED, ("limits",), **RK3399),
     "shifts": Machine(*CHANGED, ("shifts",), **RK3399),
+    "sched-ext": Machine(
+        *("amd64", "6.12-sched-ext", 4, ("frames", "chains")), scheduler="scx_simple", **EXACT
+    ),
 }
 
 #: Each machine's loads by section.
@@ -149,6 +154,9 @@ def setup(one: Machine) -> str:
             "done",
         ]
     lines.append(group_script(one.loads))
+    if one.scheduler:
+        lines += [f"/bin/{one.scheduler} > /out/scheduler.txt 2>&1 &", "sleep 3"]
+        lines.append("cat /sys/kernel/sched_ext/root/ops > /out/scheduler-ops.txt")
     return "\n".join(lines)
 
 
