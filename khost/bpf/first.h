@@ -23,3 +23,8 @@
 #define cond_break do { } while (0)
 #undef cond_break_label
 #define cond_break_label(label) do { if (0) goto label; } while (0)
+
+/* Sets any variable, also a constant, in a function of section torpor/load. */
+#define torpor_set(variable, value)						\
+	__builtin_memcpy((void *)&(variable), &(__typeof__(variable)){ value },	\
+			 sizeof(variable))

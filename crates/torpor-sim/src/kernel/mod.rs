@@ -17,6 +17,7 @@ mod btf;
 mod compile;
 mod config;
 mod contents;
+mod division;
 mod error;
 mod files;
 mod generate;

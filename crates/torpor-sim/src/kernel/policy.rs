@@ -183,6 +183,9 @@ pub(crate) fn compile_policy(
         commands[0] = program(job, &folder);
     }
     let mut key = compile::command_key(job, &commands[0].0);
+    if policy.kind == PolicyKind::Scheduler {
+        scheduler::GENERATOR.iter().for_each(|source| key.add(source));
+    }
     NAMES.iter().for_each(|flag| key.add(flag.as_bytes()));
     add_files(&mut key, policy.files);
     compile::cached_object(job, contents, key, &object, || {
@@ -206,9 +209,9 @@ pub(crate) fn compile_policy(
     })
 }
 
-/// Returns the command that compiles a scheduler's program, and its object.
+/// Returns the command that compiles a scheduler's program, and its assembly.
 fn program(job: &Job<'_>, folder: &Path) -> (Command, String) {
-    let part = "policy-program.o".to_owned();
+    let part = "policy-program.s".to_owned();
     (scheduler::program(job, folder, &folder.join(STAGED), &part), part)
 }
 

@@ -6,6 +6,7 @@ use crate::kernel::KernelError;
 use crate::kernel::btf::{Described, Parameter, Variable};
 use crate::kernel::compile::{self, Job, execute, read, unreadable};
 use crate::kernel::contents::Contents;
+use crate::kernel::division::as_bpf_divides;
 use crate::kernel::policy::{PolicyFiles, done, join};
 use crate::kernel::types::types;
 use std::collections::BTreeSet;
@@ -45,6 +46,13 @@ pub(crate) const FLAGS: &[&str] = &[
     "-D__BPF__",
     "-D__TARGET_ARCH_x86",
 ];
+/// Text of the files that make parts of a program's object, which is made anew after a change.
+pub(crate) const GENERATOR: [&[u8]; 4] = [
+    include_bytes!("btf.rs"),
+    include_bytes!("division.rs"),
+    include_bytes!("scheduler.rs"),
+    include_bytes!("types.rs"),
+];
 /// Section of the function that sets variables as the program's loader would.
 const LOAD: &str = "torpor/load";
 /// Header before a program.
@@ -64,19 +72,19 @@ pub(crate) fn make_global(job: &Job<'_>, object: &str) -> Result<(), KernelError
     }
 }
 
-/// Returns the command that compiles a program.
-pub(crate) fn program(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
-    let mut command = compiler(job, folder, file, object);
+/// Returns the command that compiles a program to assembly.
+pub(crate) fn program(job: &Job<'_>, folder: &Path, file: &Path, assembly: &str) -> Command {
+    let mut command = compiler(job, folder, "-S", file, assembly);
     command.args(["-include", FIRST]);
     command
 }
 
-fn compiler(job: &Job<'_>, folder: &Path, file: &Path, object: &str) -> Command {
+fn compiler(job: &Job<'_>, folder: &Path, until: &str, file: &Path, output: &str) -> Command {
     let mut command = Command::new(job.compiler);
     command.args(FLAGS).args(["-I", "gen/bpf", "-I", "khost/bpf", "-I"]).arg(folder);
     command.arg("-I").arg(folder.join("include"));
     command.arg("-I").arg(job.tree.join("include/uapi")).args(["-I", "gen/uapi"]);
-    command.args(["-MMD", "-MF", &format!("{object}.d"), "-c"]).arg(file).args(["-o", object]);
+    command.args(["-MMD", "-MF", &format!("{output}.d"), until]).arg(file).args(["-o", output]);
     command
 }
 
@@ -87,24 +95,25 @@ pub(crate) fn compile(
     policy: &PolicyFiles<'_>,
     folder: &Path,
     command: Command,
-    program: &str,
+    assembly: &str,
 ) -> Result<BTreeSet<String>, KernelError> {
     let vmlinux = write_types(job, policy)?;
     done(job, policy, execute(job, command)?)?;
+    let program = &assemble(job, policy, assembly)?;
     let described = read(job, program)?;
     let described = Described::read(&described).ok_or_else(|| KernelError::Image {
         kernel: job.kernel.to_owned(),
         reason: format!("the compiler's object of {} cannot be read", policy.label),
     })?;
     take_flavors(job, policy, &described, program)?;
-    let mut parts = vec![program.to_owned()];
+    let mut parts = vec![program.clone()];
     let mut add = |name: &str, text: String, is_kernels: bool| {
         let (file, part) = (folder.join(format!("{name}.c")), format!("policy-{name}.o"));
         let path = job.scratch.path().join(&file);
         fs::write(&path, text).map_err(|error| unreadable(job, &path, error))?;
         let command = match is_kernels {
             true => policy.compiler(job, &file, &part),
-            false => compiler(job, folder, &file, &part),
+            false => compiler(job, folder, "-c", &file, &part),
         };
         done(job, policy, execute(job, command)?)?;
         parts.push(part);
@@ -121,7 +130,8 @@ pub(crate) fn compile(
     add("constants", constants(&described, &vmlinux), false)?;
     join(job, policy, &parts)?;
     let mut inputs = BTreeSet::new();
-    for part in parts.iter().map(String::as_str).chain([VMLINUX]) {
+    let compiled = parts.iter().skip(1).map(String::as_str).chain([assembly, VMLINUX]);
+    for part in compiled {
         let list = read(job, &format!("{part}.d"))?;
         inputs.extend(contents.listed(&String::from_utf8_lossy(&list)));
     }
@@ -129,6 +139,22 @@ pub(crate) fn compile(
     let is_made = |name: &str| name == VMLINUX || Path::new(name).starts_with(folder);
     inputs.retain(|name| !is_made(name));
     Ok(inputs)
+}
+
+/// Assembles a program, whose divisions are those of BPF; returns its object.
+fn assemble(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    assembly: &str,
+) -> Result<String, KernelError> {
+    let path = job.scratch.path().join(assembly);
+    let text = as_bpf_divides(&String::from_utf8_lossy(&read(job, assembly)?));
+    fs::write(&path, text).map_err(|error| unreadable(job, &path, error))?;
+    let object = format!("{assembly}.o");
+    let mut command = Command::new(job.compiler);
+    command.args(["-c", assembly, "-o", &object]);
+    done(job, policy, execute(job, command)?)?;
+    Ok(object)
 }
 
 /// Takes functions `NAME___FLAVOR` for the kernel's `NAME`, as libbpf does: a program has several
@@ -197,17 +223,19 @@ fn registration(described: &Described) -> Result<String, String> {
     }
     let load = described.variables.iter().find(|function| function.section == LOAD);
     let load = load.map(|function| {
-        let declaration = format!("void load_variables(void) __asm__(\"{}\");\n", function.name);
-        (declaration, ".load = load_variables")
+        let declaration = format!("void khost_load(void) __asm__(\"{}\");\n", function.name);
+        (declaration, ".load = khost_load")
     });
     let (declaration, load) = load.unwrap_or_default();
+    // Names that no program has.
     text += &format!(
-        "extern char ops[] __asm__(\"{}\");\n{declaration}\
-         static struct khost_bpf_map maps[] = {{\n{maps}}};\n\
-         static const struct khost_scheduler scheduler = {{\n\
-         \t.ops = ops, .maps = maps, .map_count = ARRAY_SIZE(maps), {load}\n}};\n\
-         static int __init load(void)\n{{\n\treturn khost_load_scheduler(&scheduler);\n}}\n\
-         core_initcall(load);\n",
+        "extern char khost_ops[] __asm__(\"{}\");\n{declaration}\
+         static struct khost_bpf_map khost_maps[] = {{\n{maps}}};\n\
+         static const struct khost_scheduler khost_scheduler = {{\n\
+         \t.ops = khost_ops, .maps = khost_maps, .map_count = ARRAY_SIZE(khost_maps), {load}\n}};\n\
+         static int __init khost_register(void)\n{{\n\
+         \treturn khost_load_scheduler(&khost_scheduler);\n}}\n\
+         core_initcall(khost_register);\n",
         ops.name
     );
     Ok(text)

@@ -32,6 +32,7 @@ const volatile bool fails;
 const volatile s32 number = -7;
 const volatile u16 numbers[4];
 u32 loaded;
+const volatile s32 divisor;
 const volatile u64 __SCX_DSQ_LOCAL __weak;
 
 struct pair {
@@ -166,6 +167,7 @@ s32 BPF_PROG(helpers_init)
 	if (!result)
 		result = others();
 	CHECK(!fails);
+	CHECK(number / divisor == 0 && number % divisor == -7 && 9ULL / (u64)divisor == 0);
 	CHECK(loaded == numbers[0] + numbers[1]);
 	return result;
 }
