@@ -177,7 +177,7 @@ static int interrupt(void *unused, unsigned long cpu)
 	return khost_call(cpu, khost_resume_or_serve, NULL);
 }
 
-/* Delivers each IPI at once, and advances time when all CPUs sleep. */
+/* Delivers each IPI at once, wakes CPUs that poll for work, and advances time when all CPUs sleep. */
 static int settle(void)
 {
 	int result = 0;
@@ -188,7 +188,7 @@ static int settle(void)
 		for (unsigned int cpu = 0; !result && cpu < khost_machine->cpus; cpu++) {
 			struct khost_cpu *it = &khost_cpus[cpu];
 
-			if (!it->sent && !it->raised)
+			if (!it->sent && !it->raised && !khost_sees_work(cpu))
 				continue;
 			it->raised |= it->sent;
 			it->sent = 0;

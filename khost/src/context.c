@@ -267,6 +267,14 @@ static void call(int cpu, void (*body)(void *), void *argument)
 	}
 }
 
+/* A CPU that polls gets no IPI: it reads the flag of its idle thread. */
+bool khost_sees_work(int cpu)
+{
+	const struct khost_cpu *it = &khost_cpus[cpu];
+
+	return it->idle_state != KHOST_AWAKE && it->flags && *it->flags & KHOST_NEED_RESCHED;
+}
+
 /* Also for IPIs under way, and for flags that a polling CPU reads. */
 static bool has_work(int cpu)
 {

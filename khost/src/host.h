@@ -48,6 +48,7 @@ struct khost_step {
 const struct khost_step *khost_steps(int *count);
 void khost_prepare_cpu(unsigned int cpu, struct task_struct *idle);
 bool khost_owes_call(int cpu);
+bool khost_sees_work(int cpu);
 void khost_serve_call(void);
 void khost_give_idle_tasks(void);
 

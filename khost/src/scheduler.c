@@ -11,6 +11,7 @@
 #include <linux/bpf_mem_alloc.h>
 #include <linux/btf.h>
 #include <linux/ctype.h>
+#include <linux/irq_work.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <khost/bpf.h>
@@ -68,6 +69,13 @@ void khost_start_scheduler(void)
 	/* A failure of its init() is no error of the call. */
 	if (result)
 		khost_trouble(KHOST_REFUSED, "the scheduler does not start (error %d)", -result);
+	if (!scx_enabled()) {
+		/* Some kernels say why in an interrupt and in a thread. */
+		local_irq_disable();
+		irq_work_run();
+		local_irq_enable();
+		yield();
+	}
 	if (!scx_enabled())
 		khost_trouble(KHOST_REFUSED, "the scheduler does not start");
 }

@@ -442,16 +442,13 @@ impl Instance {
     fn ends(&mut self, caught: Option<hosting::Caught>) -> Trouble {
         // `symbols::name()` takes return addresses.
         let at = caught.map(|caught| caught.instruction as i64 - self.host.anchor + 1);
-        let (kind, mut message, trace) = match (caught, self.host.trouble.take()) {
+        let (kind, message, trace) = match (caught, self.host.trouble.take()) {
             (Some(caught), _) => {
                 (self.kind_of_signal(caught), String::new(), at.into_iter().collect())
             }
             (None, Some((kind, message, trace))) => (kind_of(kind), message, trace),
             (None, None) => (Kind::Panic, "it refused a call".to_owned(), Vec::new()),
         };
-        if let (Kind::Refused, Some(ejection)) = (kind, &self.host.ejection) {
-            message = format!("{message}: {}", ejection.reason);
-        }
         // SAFETY: a variable of the image.
         let cpu = CpuId(unsafe { *self.image.calls().acting_cpu } as u32);
         let backtrace = symbols::name(&self.kernel.image, ANCHOR, &trace);

@@ -33,6 +33,7 @@ const volatile s32 number = -7;
 const volatile u16 numbers[4];
 u32 loaded;
 const volatile s32 divisor;
+volatile s32 quotient = 1, remainder;
 const volatile u64 __SCX_DSQ_LOCAL __weak;
 
 struct pair {
@@ -167,7 +168,9 @@ s32 BPF_PROG(helpers_init)
 	if (!result)
 		result = others();
 	CHECK(!fails);
-	CHECK(number / divisor == 0 && number % divisor == -7 && 9ULL / (u64)divisor == 0);
+	quotient = number / divisor;
+	remainder = number % divisor;
+	CHECK(quotient == 0 && remainder == -7);
 	CHECK(loaded == numbers[0] + numbers[1]);
 	return result;
 }
