@@ -66,7 +66,7 @@ def stats(
 
     Exit status 1 if the recording is damaged.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     with progress.if_watched() as bar:
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar

@@ -7,7 +7,7 @@ from typing import Any
 from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import cannot_show, count_text
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.table import Cell, Post, Table, Verdict, counted, number, word
 
 _CAUSES = {
     "timer": "timer",
@@ -132,6 +132,17 @@ def _us(time_ns: int | None, digits: int = 2) -> Cell:
 
 
 def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
+    return [*_said(result)[1:], cannot_show([_ENTRY])]
+
+
+def verdict(result: "results.Measurement", _governor: str | None) -> Verdict:
+    """Return the latency of the first state that shows one."""
+    said = _said(result)
+    return Verdict("", said[0] if said else "No sleep shows a wake-up latency")
+
+
+def _said(result: "results.Measurement") -> list[str]:
+    """Return a sentence for each state that shows a latency or a refill."""
     said: list[str] = []
     for row in result["latency"]:
         if row["cause"] != "interrupt" and len(said) < 5:
@@ -147,7 +158,7 @@ def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
         for row in result["refill"]
         if row["verdict"] == "measured" and row["refill_ns"] is not None
     ]
-    return [*said, cannot_show([_ENTRY])]
+    return said
 
 
-KIND = Kind("latency", post, saved_by("platform measure"), explain)
+KIND = Kind("latency", post, saved_by("platform measure"), explain, verdict=verdict)

@@ -7,8 +7,8 @@ from torpor.results.catalogue import RUNS, leading, unit_text
 from torpor.results.comparison import short_labels
 from torpor.results.kind import Kind
 from torpor.results.picture import COLOURS, POINTED, Chart, Picture, Point, Series
-from torpor.results.sentences import cannot_show, differences, headline
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.sentences import cannot_show, changed, headline
+from torpor.results.table import Brief, Cell, Post, Table, Verdict, counted, number, word
 from torpor.results.types import Change, Comparison, Row, Version
 
 
@@ -80,11 +80,14 @@ def post(result: Shadows) -> Post:
         f"{counted(len(result['hosts']), 'machine')}, under {', '.join(under)}",
         f"Changes are from {result['governors'][0]}",
     ]
+    title = f"In the shadow: {', '.join(result['governors'])}, {minutes:,} minutes"
+    shown = [table for table in tables if table.rows and table.name in ("classes", "hurts")]
     return Post(
-        f"In the shadow: {', '.join(result['governors'])}, {minutes:,} minutes",
+        title,
         facts,
         [table for table in tables if table.rows],
         [*result["notes"], OPEN_LOOP, _UNCORRECTED],
+        brief=Brief(shown, list(result["notes"]), [f"{title}, {facts[0]}"]),
     )
 
 
@@ -170,21 +173,55 @@ def _hurts(groups: list[ShadowGroup]) -> Table:
     return Table("hurts", "Where it would hurt", headings, rows, keys=3, most=20)
 
 
+def verdict(result: Shadows, governor: str | None) -> Verdict:
+    """Return how one governor compares with the first, on each class of machines."""
+    classes = [group for group in _parts(result)[0] if group["comparison"]["base"] is not None]
+    labels = result["governors"]
+    if not classes or len(labels) < 2:
+        return Verdict("", "Nothing is compared: the minutes are of one governor")
+    other = labels[_best(classes[0])] if governor is None else governor
+    said, draws = [], []
+    for group in classes:
+        if found := _of_class(group, other):
+            said.append(
+                f"{found.figure} on {group['machine_class']}" if classes[1:] else found.figure
+            )
+            draws.append(counted(group["comparison"]["samples"], group["draw"]))
+    figure = "; ".join(said)
+    return Verdict(other, figure or f"has no minutes beside {labels[0]}", "; ".join(draws))
+
+
+def _best(group: ShadowGroup) -> int:
+    """Return the column with the least of what a class is judged by, other than the base."""
+    row = _row(group, group["judged"])
+    assert row is not None, "a group is judged by a metric that it has"
+    cells, base = row["cells"], group["comparison"]["base"]
+    known = [p for p, cell in enumerate(cells) if p != base and cell["value"] is not None]
+    return min(known, key=lambda p: cells[p]["value"] or 0.0, default=1)
+
+
+def _of_class(group: ShadowGroup, label: str) -> Verdict | None:
+    """Return how a governor compares with the base on a class of machines."""
+    found = group["comparison"]
+    base = found["base"]
+    if base is None or label not in found["labels"]:
+        return None
+    place = found["labels"].index(label)
+    is_power = group["judged"] in leading("cost", *RUNS)
+    said = headline(found, base, place, group["draw"]) if is_power else None
+    return said or changed(found, base, place, group["draw"], _row(group, group["judged"]))
+
+
 def explain(result: Shadows, governor: str | None) -> list[str]:
-    """Return the difference of each class, and what it cannot show."""
+    """Return the other governors' differences on each class, and what it cannot show."""
     said = []
     classes, hours, hosts = _parts(result)
+    subject = verdict(result, governor).subject
     for group in classes:
-        found, base = group["comparison"], group["comparison"]["base"]
-        if base is None:
-            continue
-        for place, label in enumerate(found["labels"]):
-            if place != base and governor in (None, label):
-                is_power = group["judged"] in leading("cost", *RUNS)
-                text = headline(found, base, place, group["draw"]) if is_power else ""
-                text = text or differences(found, base, place)
-                said.append(f"{group['machine_class']}: {text[0].lower()}{text[1:]}")
-    said = said[:5]
+        for label in group["comparison"]["labels"]:
+            is_said = label in (subject, result["governors"][0])
+            found = None if is_said or governor else _of_class(group, label)
+            said += [f"On {group['machine_class']}, {found}"] if found else []
     if worse := _hurts([*hours, *hosts]).rows:
         where = ", ".join(cell.text for cell in worse[0][:3])
         said.append(
@@ -253,6 +290,7 @@ KIND = Kind(
     post,
     "minutes have no timeline. `torpor record` records what the machine does.",
     explain,
+    verdict=verdict,
     shape=Shadows,
     pictures=pictures,
     inputs=lambda _result: [],
