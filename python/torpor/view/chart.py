@@ -136,6 +136,7 @@ def _drawn(chart: Chart | Rows) -> tuple[str, float]:
     frame = _Frame(chart)
     parts = [*_heading(chart), *frame.axes()]
     marks: list[_Mark] = []
+    unnamed: list[_Box] = []
     lines, words = frame.floor_line()
     for series in chart.series:
         placed = [frame.place(point) for point in series.points]
@@ -149,6 +150,10 @@ def _drawn(chart: Chart | Rows) -> tuple[str, float]:
             )
         labelled = zip(series.points, placed, strict=True)
         _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
+        labelled = zip(series.points, placed, strict=True)
+        unnamed += [_square(*at, series.radius) for point, at in labelled if not point.label]
+    # A label is on no point, also of those without one.
+    words += unnamed if marks else []
     # Large points first: they are the ones that a reader looks for.
     marks.sort(key=lambda mark: -mark.radius)
     for series in chart.series:

@@ -239,40 +239,43 @@ _BESIDE = 0.15
 
 
 def pictures(result: Shadows) -> list[Picture]:
-    """Return the change of each class and governor by hour; none without two hours."""
+    """Return the change of each governor by hour, a chart for each class of machines."""
+    hours = [group for group in result["groups"] if group["hour"] is not None]
+    names = dict.fromkeys(group["machine_class"] for group in hours)
+    charts = [
+        chart
+        for name in names
+        if (chart := _by_hour(result, [g for g in hours if g["machine_class"] == name], name))
+    ]
+    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
+    return [Picture("Change by hour of the day", f"{lead} {POINTED}", charts)] if charts else []
+
+
+def _by_hour(result: Shadows, hours: list[ShadowGroup], machine_class: str) -> Chart | None:
+    """Return the changes on a class of machines; None without two hours of any governor."""
     series: list[Series] = []
     titles = set()
-    hours = [group for group in result["groups"] if group["hour"] is not None]
-    lines = [
-        (name, place)
-        for name in dict.fromkeys(group["machine_class"] for group in hours)
-        for place in range(1, len(result["governors"]))
-    ]
-    for number_of, (machine_class, place) in enumerate(lines):
-        name = f"{result['governors'][place]}, {machine_class}"
+    count = len(result["governors"]) - 1
+    for place, name in enumerate(result["governors"][1:], 1):
         points = []
         for group in hours:
             row = next(r for r in group["comparison"]["rows"] if r["key"] == group["judged"])
             change = row["cells"][place]["change"] if place < len(row["cells"]) else None
-            if group["machine_class"] != machine_class or change is None:
-                continue
-            if row["kind"] != "share" and change["relative_pct"] is None:
-                # The base is 0, and the axis is percent of it.
+            # Without a percentage the base is 0, and the axis is percent of it.
+            if change is None or (row["kind"] != "share" and change["relative_pct"] is None):
                 continue
             titles.add(row["title"])
-            x = (group["hour"] or 0) + _BESIDE * (number_of - (len(lines) - 1) / 2)
+            x = (group["hour"] or 0) + _BESIDE * (place - 1 - (count - 1) / 2)
             hint = f"{name}, {group['hour']:02}:00: {row['title']} {change['text']}"
             points.append(Point(x, *_percent(change, hint)))
-        colour = COLOURS[number_of % len(COLOURS)]
-        series.append(Series(name, sorted(points), colour, 3.0, is_line=True))
+        colour, dashes = COLOURS[(place - 1) % len(COLOURS)], "5 3" * (place > len(COLOURS))
+        series.append(Series(name, sorted(points), colour, 3.0, is_line=True, dashes=dashes))
     series = [one for one in series if len(one.points) > 1]
-    if not series or len(series) > len(COLOURS):
-        return []
-    up = f"{' or '.join(sorted(titles))}: change from {result['governors'][0]}, %"
+    if not series:
+        return None
+    up = f"{machine_class}: {' or '.join(sorted(titles))}, change from {result['governors'][0]}, %"
     ticks = tuple(map(float, range(0, 24, 3)))
-    chart = Chart("Change by hour", "hour, UTC", up, series, x_ticks=ticks)
-    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
-    return [Picture("Change by hour of the day", f"{lead} {POINTED}", [chart])]
+    return Chart(f"{machine_class}, by hour", "hour, UTC", up, series, x_ticks=ticks)
 
 
 def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, Any]:
