@@ -419,7 +419,8 @@ def verdict(result: Reproduction, _governor: str | None) -> Verdict:
     counts = Counter(cell.is_so for cell in cells)
     figure = f"predicts {counts['right']} of {len(cells)} cells right"
     if counts["spread"]:
-        figure += f"; {counts['spread']} more are within the published runs' spread"
+        be = "is" if counts["spread"] == 1 else "are"
+        figure += f"; {counts['spread']} more {be} within the published runs' spread"
     figure += f"; {counts['wrong']} {'is' if counts['wrong'] == 1 else 'are'} wrong"
     return Verdict(result["study"], figure, counted(result["seeds"], "seed"))
 

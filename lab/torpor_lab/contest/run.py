@@ -392,10 +392,10 @@ def verdict(found: Contest) -> Verdict:
         text = "has no score: it failed in a scenario, or none counts"
         return Verdict(found.entries[0], text)
     own = [known[entry] for entry in found.entries if entry != BASE]
-    rivals = [one for one in known.values() if one.governor != BASE]
-    one = own[0] if own else min(rivals, key=lambda s: s.score_pct or 0.0, default=known[BASE])
+    one = own[0] if own else min(known.values(), key=lambda s: s.score_pct or 0.0)
     if one.governor == BASE:
-        return Verdict(BASE, "is alone")
+        others = counted(len(known) - 1, "other")
+        return Verdict("No governor", f"takes less energy than {BASE} at its delay", others)
     figure = f"takes {_energy(one.score_pct or 0.0)} than {BASE} at its delay"
     rank = f"rank {one.rank} of {len(known)}"
     sure = rank if one.is_apart else f"{rank}; the corpus does not tell it from {BASE}"
@@ -450,7 +450,7 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
     # What every contest says is no news.
     urgent = [note for note in notes[:-1] if not note.startswith("did not run")]
     basis = f"{title}, {facts[0]}."
-    brief = Brief([_leaders_table(found)], urgent, [f"{facts[1][0].upper()}{facts[1][1:]}.", basis])
+    brief = Brief([_leaders_table(found)], urgent, [basis])
     if has_cells:
         brief.tables.append(tables[-1])
     return Post(title, facts, tables, notes, verdict=verdict(found), brief=brief)
@@ -470,7 +470,8 @@ def _leaders_table(found: Contest) -> Table:
         count += not is_own
         if is_own or count <= _LEADERS - len(own):
             rows.append(row[:_SCORES])
-    return whole._replace(title="", headings=whole.headings[:_SCORES], rows=rows)
+    title = f"Energy at {BASE}'s delay, in % of {BASE}'s: less is better"
+    return whole._replace(title=title, headings=whole.headings[:_SCORES], rows=rows)
 
 
 def _notes(found: Contest) -> list[str]:

@@ -58,8 +58,8 @@ def show(
         str | None,
         option(
             "--governor -g G",
-            "Explain how this governor differs from the first one. Default: the next one that is "
-            "not a reference.",
+            "Explain how this governor differs from the first one. Default: that with the "
+            "least power, but for references.",
         ),
     ] = None,
     metrics: sweeping.Metrics = None,

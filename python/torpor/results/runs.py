@@ -46,8 +46,13 @@ _WINDOWS = 10
 
 def machine_fact(result: "Result", writes: Iterable[str] = ()) -> str:
     """Return the machine, limits, what is written to the kernel's files, and the version."""
-    options = result["options"]
-    facts = [f"{result['platform']['title']}"]
+    facts = [f"{result['platform']['title']}", *settings(result, writes)]
+    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+
+
+def settings(result: "Result", writes: Iterable[str] = ()) -> list[str]:
+    """Return limits, what is written to the kernel's files, and disabled states."""
+    options, facts = result["options"], list[str]()
     if options["latency_limit_ns"] is not None:
         facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
     given = options.get("given", {}).get("latency_limit") or ""
@@ -57,7 +62,7 @@ def machine_fact(result: "Result", writes: Iterable[str] = ()) -> str:
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         facts.append(f"state {disabled['state']}{cpu} disabled")
-    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+    return facts
 
 
 def cpus_text(section: "Section", count: int) -> str:

@@ -219,6 +219,9 @@ def changed(
     found = _beyond(compared, other)[1]
     if first is not None:
         found.sort(key=lambda each: each[0] is not first)
+    kinds = {row["kind"] for row, _, _ in found}
+    # Energy is power once more.
+    found = [each for each in found if each[0]["kind"] != "energy" or "power" not in kinds]
     said = [_moved(row["title"], change) for row, _, change in found[:_VERDICT]]
     if not said:
         figure = f"shows no difference from {labels[base]} beyond chance"
@@ -226,7 +229,7 @@ def changed(
         figure = f"{listing(said)}, against {labels[base]}"
     else:
         figure = f"shows no difference from {labels[base]} in {first['title']} beyond chance"
-        figure += f", but {listing(said)}"
+        figure += f", but {listing(said[: _VERDICT - 1])}"
     return Verdict(labels[other], figure, counted(samples, draws))
 
 

@@ -26,7 +26,7 @@ from torpor.results.cells import (
 from torpor.results.comparison import base_text, short_labels
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
-from torpor.results.picture import of_states
+from torpor.results.picture import COLOURS, POINTED, Chart, Picture, Point, Series, of_states
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
     Side,
@@ -369,6 +369,26 @@ def states(result: Ab) -> list[tuple[str, Clusters]]:
     return runs
 
 
+def pictures(result: Ab) -> list[Picture]:
+    """Return the command's figure by round, and the states of each governor."""
+    labels = [governor["label"] for governor in result["governors"]]
+    series = []
+    for place, label in enumerate(labels):
+        runs = [(run["round"], run["figure"]) for run in result["runs"] if run["governor"] == label]
+        points = [
+            Point(float(number), value, f"{label}, round {number}: {value:g}")
+            for number, value in sorted(runs, key=lambda run: run[0])
+            if value is not None
+        ]
+        series.append(Series(label, points, COLOURS[place % len(COLOURS)], 3.0, is_line=True))
+    others = of_states(states(result))
+    if any(len(one.points) < 2 for one in series):
+        return others
+    lead = f"What the command printed in each round. {POINTED}"
+    chart = Chart("figure by round", "round", "figure", series, size=(620.0, 300.0))
+    return [Picture("The command's figure", lead, [chart]), *others]
+
+
 def inputs(result: Ab) -> list[Input]:
     """Return the kernel and the governors."""
     named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
@@ -398,7 +418,7 @@ KIND = Kind(
     shape=Ab,
     columns=columns,
     inputs=inputs,
-    pictures=lambda result: of_states(states(result)),
+    pictures=pictures,
     growing=Growing(
         lambda first: {"governors", "command", "rounds"} <= set(first), _finished, (AbHead,)
     ),

@@ -59,7 +59,8 @@ def _governors(found: "results.Comparison") -> Table:
 def _cell(cell: "results.Cell") -> Cell:
     change = cell["change"]
     text = f"{cell['text']} ({change['text']})" if change and change["text"] else cell["text"]
-    return Cell(cell["value"], text, change["is_better"] if change else None, cell["is_best"])
+    # A colour would say that the difference is beyond chance.
+    return Cell(cell["value"], text, None, cell["is_best"])
 
 
 def _facts(result: "results.Fidelity") -> list[str]:

@@ -43,7 +43,8 @@ def post(result: "results.Replay") -> Post:
     facts = [runs.machine_fact(result), *(_fact(section) for section in traces)]
     title = section_name(traces[0]) if len(traces) == 1 else f"{len(traces)} recordings"
     title += f": replay on {result['platform']['name']}, tick {result['options']['hz']} Hz"
-    basis = title if several else f"{title}, {_extent(traces[0])}"
+    extent = [] if several else [_extent(traces[0])]
+    basis = ", ".join([title, *extent, *runs.settings(result)])
     shown = brief(result, basis)
     # They are there where they were asked for.
     shown.tables.extend(table for table in tables if table.name == "causes")
@@ -65,7 +66,10 @@ def _extent(section: "results.TraceOutcome") -> str:
     release = (trace["kernel_release"] or "").partition("-")[0]
     seconds = f"{trace['duration_ns'] / 1e9:.2f} s"
     facts = [runs.cpus_text(section, trace["cpu_count"]), seconds]
-    return ", ".join([*facts, *[f"Linux {release}"] * bool(release)])
+    facts += [f"Linux {release}"] * bool(release)
+    agreement = section.get("agreement")
+    is_verified = bool(agreement and agreement["verdict"]["is_verified"])
+    return ", ".join([*facts, *["recorded decisions verified"] * is_verified])
 
 
 def _lines(result: "results.Replay") -> Table:

@@ -183,9 +183,8 @@ def verdict(result: Shadows, governor: str | None) -> Verdict:
     said, draws = [], []
     for group in classes:
         if found := _of_class(group, other):
-            said.append(
-                f"{found.figure} on {group['machine_class']}" if classes[1:] else found.figure
-            )
+            on = f"on {group['machine_class']} " * (len(classes) > 1)
+            said.append(f"{on}{found.figure}")
             draws.append(counted(group["comparison"]["samples"], group["draw"]))
     figure = "; ".join(said)
     return Verdict(other, figure or f"has no minutes beside {labels[0]}", "; ".join(draws))

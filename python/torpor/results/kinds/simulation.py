@@ -25,7 +25,8 @@ def post(result: "results.Simulation") -> Post:
     count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
     machine_fact = runs.machine_fact(result, options.get("writes", ()))
     facts = [f"{runs.cpus_text(result, count)}: {machine_fact}"]
-    basis = f"{title}, {runs.cpus_text(result, count)}."
+    more = runs.settings(result, options.get("writes", ()))
+    basis = ", ".join([title, runs.cpus_text(result, count), *more])
     return Post(title, facts, tables, runs.notes(result), brief=brief(result, basis))
 
 
