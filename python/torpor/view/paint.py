@@ -183,8 +183,11 @@ class _Text(NamedTuple):
         """Return the columns' widths, the columns of each table that fits, and their gap."""
         every = list(range(len(table.headings)))
         if self.spell is printable:
-            # On a terminal nothing is folded that fits.
-            widths = self._widths(table, texts, is_whole=True)
+            # On a terminal no more is folded than has to be.
+            widths, least = self._widths(table, texts, is_whole=True), self._widths(table, texts)
+            while _room(widths, every) > self.width + _GAP and widths != least:
+                widest = max(every, key=lambda place: widths[place] - least[place])
+                widths[widest] -= 1
             if _room(widths, every) <= self.width + _GAP:
                 return widths, [every], _GAP
         widths = self._widths(table, texts)

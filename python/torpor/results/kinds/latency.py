@@ -127,6 +127,12 @@ def _state(row: Mapping[str, Any]) -> list[Cell]:
     return [word(row["cluster"] or "all"), word(name)]
 
 
+def _named(row: Mapping[str, Any]) -> str:
+    """Return a state for a sentence."""
+    of = f" of {row['cluster']}" if row["cluster"] else ""
+    return f"State {_state(row)[1].text}{of}"
+
+
 def _us(time_ns: int | None, digits: int = 2) -> Cell:
     return number(None if time_ns is None else time_ns / 1e3, digits)
 
@@ -149,11 +155,11 @@ def _said(result: "results.Measurement") -> list[str]:
             advertised = row["advertised_ns"]
             against = "" if advertised is None else f", advertised {advertised / 1e3:,.0f} µs"
             said.append(
-                f"{' '.join(cell.text for cell in _state(row))}: median {row['p50_ns'] / 1e3:,.2f} "
+                f"{_named(row)}: median {row['p50_ns'] / 1e3:,.2f} "
                 f"µs after {count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
             )
     said += [
-        f"{' '.join(cell.text for cell in _state(row))}: tasks work {row['refill_ns'] / 1e3:,.1f} "
+        f"{_named(row)}: tasks work {row['refill_ns'] / 1e3:,.1f} "
         f"µs longer after it, by {count_text(row['pairs'])} pairs of bursts."
         for row in result["refill"]
         if row["verdict"] == "measured" and row["refill_ns"] is not None
