@@ -420,8 +420,10 @@ def verdict(result: Reproduction, _governor: str | None) -> Verdict:
     figure = f"predicts {counts['right']} of {len(cells)} cells right"
     if counts["spread"]:
         be = "is" if counts["spread"] == 1 else "are"
-        figure += f"; {counts['spread']} more {be} within the published runs' spread"
-    figure += f"; {counts['wrong']} {'is' if counts['wrong'] == 1 else 'are'} wrong"
+        figure += f"; {counts['spread']} more {be} within the published spread"
+    if counts["wrong"]:
+        be = "is" if counts["wrong"] == 1 else "are"
+        figure += f"; {counts['wrong']} {be} wrong in sign, order, size or range"
     return Verdict(result["study"], figure, counted(result["seeds"], "seed"))
 
 
