@@ -330,7 +330,7 @@ def verdict(result: Diff, governor: str | None) -> Verdict:
         if key in first and key in sums[other] and _pct(sums[other][key]) != _pct(first[key])
     ]
     if not parts:
-        return Verdict(other, f"sleeps at a wrong depth as often as {labels[0]}")
+        return Verdict(other, f"shows no difference from {labels[0]} in depth of sleeps")
     # The base is named once.
     than = [f" than {labels[0]}", ""]
     said = [part.format(base) for part, base in zip(parts, than, strict=False)]

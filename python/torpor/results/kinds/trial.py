@@ -671,8 +671,6 @@ def explain(result: Trial, _governor: str | None) -> list[str]:
 
 #: The longest bar takes this part of its side; the rest is its number's.
 _BAR_PART = 0.7
-#: Metrics of the picture; the first that a class of machines knows.
-_PICTURED = ("power_mw", "idle_power_mw", "relative_idle_power_pct", "latency_mean_us")
 
 
 def pictures(result: Trial) -> list[Picture]:
@@ -680,7 +678,8 @@ def pictures(result: Trial) -> list[Picture]:
     charts = []
     for machines in machines_of(result):
         own = [s for s in result["scenarios"] if s["machines"] == machines]
-        for key in _PICTURED:
+        # The first of the table's metrics that a column changes: power, where it is known.
+        for key in LEADS:
             cells = [(c, _mean_cell(own, c["label"], key)) for c in result["columns"][1:]]
             if any(isinstance(cell.value, float) and cell.value for _, cell in cells):
                 title = f"{machines}: {metrics(*RUNS)[key]['noun']}"

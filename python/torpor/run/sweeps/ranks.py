@@ -190,11 +190,14 @@ def verdict(points: Points, cells: Cells) -> Verdict | None:
 
     A change that may be chance is no verdict. None where no power is known.
     """
-    key = next((key for key in leading("cost", "replay") if is_known(points[key])), None)
-    if key is None:
+    for key in leading("cost", "replay"):
+        column = points[key]
+        if is_known(column):
+            break
+    else:
         return None
     metric = metric_info(key)
-    count, lines = summed(metric, cells.means(points[key]))
+    count, lines = summed(metric, cells.means(column))
     known = [
         (mean, name, low, high)
         for name, (mean, low, high), _ in lines[1:]
@@ -211,7 +214,7 @@ def verdict(points: Points, cells: Cells) -> Verdict | None:
         certainty = minus(f"95 % interval {low:+.1f} to {high:+.1f} %")
         if low < 0 < high:
             figure = f"takes less {title} than {base} beyond chance, over {over}"
-            certainty = minus(f"nearest: {name}, {mean:+.2g} %, {certainty}")
+            certainty = minus(f"the nearest is {name}, {mean:+.2g} %; {certainty}")
             return Verdict("No governor", figure, certainty)
     change = f"{float(f'{abs(mean):.2g}'):g} % {'less' if mean < 0 else 'more'} {title}"
     return Verdict(name, f"takes {change} than {base}, on average over {over}", certainty)

@@ -83,10 +83,7 @@ def render(points: Points, title: str) -> str:
         ],
     }
     failed, governors, errors = failures(points), points[LABEL], points["error"]
-    found = verdict(points, cells)
-    said = str(found._replace(certainty="")) if found else ""
-    # A sentence of its own in a page.
-    certainty = f"{found.certainty[:1].upper()}{found.certainty[1:]}." if found else ""
+    said, certainty = _headline(points, cells)
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
@@ -112,6 +109,15 @@ def render(points: Points, title: str) -> str:
         pictures=[(name, drawn(charts)) for name, charts in summaries.pictures()],
         data=data,
     )
+
+
+def _headline(points: Points, cells: Cells) -> tuple[str, str]:
+    """Return the verdict, and its certainty as a sentence of its own."""
+    found = verdict(points, cells)
+    if found is None:
+        return "", ""
+    certainty = f"{found.certainty[:1].upper()}{found.certainty[1:]}."
+    return str(found._replace(certainty="")), certainty
 
 
 def _extreme(
