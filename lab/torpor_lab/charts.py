@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,14 @@ from torpor.plugin import (
     Chart,
     Point,
     Post,
+    Rows,
     Series,
     minus,
     numbers,
+    stacked,
     svg,
 )
+from torpor_lab.reproduction import judged_cells
 
 if TYPE_CHECKING:
     from torpor_lab.contest.run import Contest
@@ -121,28 +125,81 @@ def _front(found: Contest, governors: Sequence[Standing]) -> Chart:
         for one in dict.fromkeys((*governors, *oracles))
         if one.delay_pct is not None and one.energy_pct is not None
     ]
-    oracle, others, far = [], [], []
+    oracle, far = list[Point](), list[str]()
+    entries = Series("entry" if found.entries else "", [], "--link", 6.0)
+    base = Series("", [], "--ink", 5.0)
+    others = Series("", [], "--strong", 4.0)
     for name, delay, energy in known:
         x = max(1 + delay / 100, _LEAST_RATIO)
         hint = f"{name}: delay {minus(f'{delay:+.4g}')} %, energy {minus(f'{energy:+.4g}')} %"
         if name.partition(",")[0] == "oracle":
             oracle.append(Point(x, energy, hint))
         elif energy <= _FAR_PCT:
-            others.append(Point(x, energy, hint, name))
+            of = entries if name in found.entries else base if name == found.base else others
+            of.points.append(Point(x, energy, hint, name))
         else:
             far.append(hint)
+    taken: list[Point] = []
     series = [
         Series("oracle" if oracle else "", sorted(oracle), "--oracle", is_line=True),
-        Series("", others, "--ink", 4.0),
+        *(one._replace(points=_labelled(one.points, taken)) for one in (entries, base, others)),
     ]
+    # Entries are above all others.
+    series[1:] = [one for one in reversed(series[1:]) if one.points]
     title = f"Energy over delay, all replays of corpus {found.corpus.title}, from {found.base}"
     facts = (f"beyond the picture: {'; '.join(far)}",) if far else ()
     axes = (f"delay, {found.base} = 1 (log)", f"energy from {found.base}, %")
-    return Chart(title, *axes, series, facts, size=(960.0, 420.0), is_log_x=True)
+    return Chart(title, *axes, series, facts, size=(620.0, 420.0), is_log_x=True)
+
+
+#: Points that are nearer than this part of an axis share no label: the first one has it.
+_BESIDE = 0.07
+
+
+def _labelled(points: Sequence[Point], taken: list[Point]) -> list[Point]:
+    """Return points without the label of those that are beside one in ``taken``."""
+    found = []
+    for point in points:
+        is_beside = any(
+            abs(math.log(point.x / other.x)) < _BESIDE * -math.log(_LEAST_RATIO)
+            and abs(point.y - other.y) < _BESIDE * _FAR_PCT
+            for other in taken
+        )
+        taken += [] if is_beside else [point]
+        found.append(point._replace(label="") if is_beside else point)
+    return found
 
 
 def _hint(name: str, x: float, y: float) -> str:
     return f"{name}: {x:.4g}, {y:.4g}"
+
+
+#: What is judged, in a reader's words.
+_ASPECTS = {"sign": "signs", "order": "orders", "size": "sizes", "range": "ranges"}
+
+
+def judged(result: Reproduction) -> Rows:
+    """Return the judged cells by aspect: right, within the published runs, wrong."""
+    rows = []
+    for aspect, name in _ASPECTS.items():
+        cells = [one for one in judged_cells(result) if aspect in (one.cell["right"] or {})]
+        right = sum(bool(one.cell["right"] and one.cell["right"][aspect]) for one in cells)
+        spread = sum(
+            one.is_so == "spread" and not (one.cell["right"] or {})[aspect] for one in cells
+        )
+        counts = (
+            ("right", "--oracle", right),
+            ("within the published runs", "--strong", spread),
+            ("wrong", "--above", len(cells) - right - spread),
+        )
+        if cells:
+            parts = [(what, colour, count, str(count)) for what, colour, count in counts]
+            rows.append(stacked(name, parts, f"{right} of {len(cells)}"))
+    return Rows("", "", rows, (0.0, 100.0))
+
+
+#: Ratios beyond are drawn at the end of the axes.
+_RATIO_MAX = 10.0
 
 
 def changes(result: Reproduction) -> Chart | None:
@@ -167,7 +224,9 @@ def changes(result: Reproduction) -> Chart | None:
                     f"{minus(f'{100 * (here - 1):+.1f}')} % here"
                 )
                 judged = cell["right"]
-                point = Point(there, here, hint, is_hollow=judged is None)
+                x, y = (min(max(ratio, 1 / _RATIO_MAX), _RATIO_MAX) for ratio in (there, here))
+                is_far = (x, y) != (there, here)
+                point = Point(x, y, hint, is_hollow=judged is None or is_far)
                 of = open_ if judged is None else right if judged.get("sign", True) else wrong
                 of.points.append(point)
     count = sum(len(one.points) for one in series)

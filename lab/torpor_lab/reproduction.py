@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Published tables, simulated and judged: ``torpor study run``."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from torpor.plugin import (
     POINTED,
     UNKNOWN,
+    Brief,
     Cell,
     Input,
     Kind,
     Picture,
     Post,
     Table,
+    Verdict,
     cannot_show,
     counted,
     format_number,
@@ -172,7 +176,47 @@ def post(result: Reproduction) -> Post:
         f"{_decided(result)} decides.",
         judge.summary(result["counts"]),
     ]
-    return Post(f"{result['study']}: {result['title']}", facts, tables, _notes(result))
+    title = f"{result['study']}: {result['title']}"
+    seeds = counted(result["seeds"], "seed")
+    basis = f"{title}; simulated on {machines}, {seeds}, {_decided(result)} decides."
+    failed = [f"Failed: {failure}" for failure in result["failures"]]
+    brief = Brief([_aspects(result), _wrong(result)], failed, [basis])
+    return Post(title, facts, tables, _notes(result), brief=brief)
+
+
+#: Wrong cells that a terminal names.
+_WRONG = 5
+
+
+def _aspects(result: Reproduction) -> Table:
+    """Return the counts by aspect, and those of predictors without knowledge and of a repeat."""
+    judged = result["judged"]
+    rows = [[word("here"), *_counts(result["counts"])]]
+    if (ceiling := judged["ceiling"]) is not None:
+        rows += [row[: 1 + len(_ASPECTS)] for row in _ceiling(ceiling)]
+    rows += [
+        [word(f"predictor: {one['name']}"), *_counts(one["counts"])] for one in judged["predictors"]
+    ]
+    return Table("aspects", "Right predictions", ["", *_ASPECTS], rows if judged["columns"] else [])
+
+
+def _wrong(result: Reproduction) -> Table:
+    """Return the wrong cells, the farthest from the published ones first."""
+    wrong = [one for one in judged_cells(result) if one.is_so == "wrong"]
+    wrong.sort(key=lambda one: -_off(one.cell))
+    rows = [
+        [
+            *(word(one.row), word(one.column), _published(one.cell["published"])),
+            *(_published(one.cell["ours"]), word(_not_right(one.cell))),
+        ]
+        for one in wrong
+    ]
+    headings = ["", "", "published", "here", "wrong in"]
+    return Table("wrong", "Wrong", headings, rows, keys=2, most=_WRONG, more="-v")
+
+
+def _not_right(cell: StudyCell) -> str:
+    return ", ".join(aspect for aspect, is_so in (cell["right"] or {}).items() if not is_so)
 
 
 def _in_spread(result: Reproduction) -> str:
@@ -341,6 +385,48 @@ def _decided(result: Reproduction) -> str:
     return "No kernel" if kernel is None else f"Linux {kernel['release']}"
 
 
+class Judgement(NamedTuple):
+    """A judged cell: right in all that was judged, within the published runs, or wrong."""
+
+    table: str
+    row: str
+    column: str
+    cell: StudyCell
+    #: ``right``, ``spread`` or ``wrong``.
+    is_so: str
+
+
+def judged_cells(result: Reproduction) -> list[Judgement]:
+    """Return the cells that were judged, each as right, within the published spread, or wrong."""
+    found = []
+    for table in result["tables"]:
+        for row in table["rows"]:
+            for column, cell in row["cells"].items():
+                if not cell["right"]:
+                    continue
+                is_so = "right" if all(cell["right"].values()) else "wrong"
+                if is_so == "wrong" and cell.get("is_in_spread"):
+                    is_so = "spread"
+                found.append(Judgement(table["title"], row["title"], column, cell, is_so))
+    return found
+
+
+def verdict(result: Reproduction, _governor: str | None) -> Verdict:
+    """Return how many predictions are right, within the published spread, and wrong."""
+    cells = judged_cells(result)
+    if not cells:
+        return Verdict(result["study"], "judges no cell: nothing in it is a prediction")
+    counts = Counter(cell.is_so for cell in cells)
+    figure = f"predicts {counts['right']} of {len(cells)} cells right"
+    if counts["spread"]:
+        be = "is" if counts["spread"] == 1 else "are"
+        figure += f"; {counts['spread']} more {be} within the published spread"
+    if counts["wrong"]:
+        be = "is" if counts["wrong"] == 1 else "are"
+        figure += f"; {counts['wrong']} {be} wrong in sign, order, size or range"
+    return Verdict(result["study"], figure, counted(result["seeds"], "seed"))
+
+
 def explain(result: Reproduction, _governor: str | None) -> list[str]:
     judged = result["counts"]
     parts = [
@@ -349,32 +435,36 @@ def explain(result: Reproduction, _governor: str | None) -> list[str]:
         if count["of"]
     ]
     cells = [
-        (table["title"], row["title"], column, cell)
+        cell
         for table in result["tables"]
         for row in table["rows"]
-        for column, cell in row["cells"].items()
+        for cell in row["cells"].values()
     ]
-    calibrated = sum(cell["is_calibrated"] for *_, cell in cells)
-    wrong = [each for each in cells if each[3]["right"] and not all(each[3]["right"].values())]
-    far = None
-    for _, row_title, column, cell in wrong:
-        published, ours = cell["published"], cell["ours"]
-        if isinstance(published, int | float) and published and ours is not None:
-            ratio = abs(ours / published - 1)
-            if far is None or ratio > far[0]:
-                figures = f"{format_number(ours)}, published {format_number(published)}"
-                far = (ratio, f"{row_title}, {column}: {figures}")
+    calibrated = sum(cell["is_calibrated"] for cell in cells)
     missing = [r["title"] for t in result["tables"] for r in t["rows"] if r["not_modelled"]]
     reasons = [f"{calibrated} of {len(cells)} cells are calibrated and predict nothing"]
     if missing:
         reasons.append(f"{len(missing)} rows are not modelled ({', '.join(missing)})")
-    return [
-        f"{result['study']}: {numbers.listing(parts) or '0 of 0 cells'} are right "
-        f"({counted(result['seeds'], 'seed')}).",
-        f"{len(wrong)} cells are wrong in one aspect at least"
-        + (f"; the farthest is {far[1]}." if far else "."),
-        cannot_show(reasons),
-    ]
+    far = [f"Farthest off: {text}." for text in _farthest(result)]
+    return [f"Right: {numbers.listing(parts) or '0 of 0 cells'}.", *far, cannot_show(reasons)]
+
+
+def _farthest(result: Reproduction) -> list[str]:
+    """Return the wrong cell whose value is farthest from the published one."""
+    wrong = [one for one in judged_cells(result) if one.is_so == "wrong" and _off(one.cell)]
+    if not wrong:
+        return []
+    one = max(wrong, key=lambda one: _off(one.cell))
+    figures = [_published(one.cell[key]).text for key in ("ours", "published")]
+    return [f"{one.row}, {one.column}: {figures[0]}, published {figures[1]}"]
+
+
+def _off(cell: StudyCell) -> float:
+    """Return the logarithm of the ratio to the published value; 0 where there is none."""
+    published, ours = cell["published"], cell["ours"]
+    if not isinstance(published, int | float) or not published or not ours:
+        return 0.0
+    return abs(math.log(abs(ours / published)))
 
 
 def inputs(result: Reproduction) -> list[Input]:
@@ -392,16 +482,27 @@ def contradictions(result: Reproduction) -> Iterator[str]:
 
 
 def pictures(result: Reproduction) -> list[Picture]:
-    """Return the changes, published and simulated, as a picture of a page."""
+    """Return what is right by aspect, and the changes, published and simulated."""
     from torpor_lab import charts
 
-    lead = (
-        "Each number against the first column of its row: across, as published; up, as simulated. "
-        "On the line both agree; in the shaded quarters even the sign is wrong. Hollow: calibrated "
-        f"or not judged. {POINTED}"
-    )
-    drawn = charts.changes(result)
-    return [Picture("Changes, published and simulated", lead, [drawn])] if drawn else []
+    found = []
+    if judged_cells(result):
+        lead = (
+            "Judged cells: sign of the change from the first column, order among the columns, size "
+            "within a factor of 2, or the published range."
+        )
+        found.append(
+            Picture("Right, within the published spread, wrong", lead, [charts.judged(result)])
+        )
+    if drawn := charts.changes(result):
+        lead = (
+            "Each number against the first column of its row: across, as published; up, as "
+            "simulated. On the line both agree; in the shaded quarters even the sign is wrong. "
+            "Hollow: calibrated, not judged, or beyond the axes, at whose ends it is drawn. "
+            f"{POINTED}"
+        )
+        found.append(Picture("Changes, published and simulated", lead, [drawn]))
+    return found
 
 
 _NO_TRACE = (
@@ -413,6 +514,7 @@ KIND = Kind(
     post,
     _NO_TRACE,
     explain,
+    verdict=verdict,
     record=ReproductionRecord,
     contradictions=contradictions,
     pictures=pictures,

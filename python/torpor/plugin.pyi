@@ -26,10 +26,12 @@ from torpor.results.files import cause as cause, write_whole as write_whole
 from torpor.results.kind import Input as Input, Kind as Kind
 from torpor.results.kinds import posted as posted
 from torpor.results.picture import COLOURS as COLOURS, POINTED as POINTED, Chart as Chart
-from torpor.results.picture import Picture as Picture, Point as Point, Series as Series
+from torpor.results.picture import Picture as Picture, Point as Point, Rows as Rows
+from torpor.results.picture import Series as Series, stacked as stacked
 from torpor.results.record import headed as headed, with_columns as with_columns
 from torpor.results.sentences import cannot_show as cannot_show
-from torpor.results.table import UNKNOWN as UNKNOWN, Cell as Cell, Post as Post, Table as Table
+from torpor.results.table import UNKNOWN as UNKNOWN, Brief as Brief, Cell as Cell, Post as Post
+from torpor.results.table import Table as Table, Verdict as Verdict
 from torpor.results.table import counted as counted, minus as minus, number as number, word as word
 from torpor.results.text import csv_text as csv_text
 from torpor.run.options import MachineOptions as MachineOptions, PartOptions as PartOptions

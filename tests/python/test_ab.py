@@ -86,9 +86,11 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     assert re.search(r"1\.00\s+1\.00$", table["too shallow (below) %"])
     assert re.search(r"0\.200\s+0\.100\s+−50\.00 ±0\.00 %", table["package energy J"])
     said = " ".join(text.split())
-    assert "too deep (above) 4.00 % (−6.00 ±0.00 pp)" in said
+    assert "shows no difference from menu in figure beyond chance, but " in said
+    assert "lowers too deep (above) by 6.00 ±0.00 pp" in said
     assert said.count("too shallow (below)") == 1
-    assert "menu is the kernel's own, t-teo is t-teo" in text
+    full = run_on_kernel(*words, "-v", "--", *load)
+    assert "menu is the kernel's own, t-teo is t-teo" in full
 
     assert len(found["runs"]) == 20 and found["finished_rounds"] == 10
     assert found["governors"][1]["parameters"] == ["util_shift=5"]
@@ -101,7 +103,7 @@ def test_a_comparison_restores_the_machine(kernel, load, run_on_kernel):
     # Power may differ as well: it depends on the wall time of this machine.
     assert {"above_pct", "package_j"} <= differs <= {"above_pct", "package_j", "package_w"}
     sentences = torpor.explain(found)
-    assert re.match("Against menu, teo,util_shift=5 changes .*package energy by .50", sentences[0])
+    assert re.match("teo,util_shift=5 shows .*figure .*lowers package energy by 50", sentences[0])
     assert sentences[1].startswith(f"teo,util_shift=5 against menu: {len(differs)} of 9 ")
     assert len(sentences) == 4
     keys = {row["key"] for row in found["comparison"]["rows"]}

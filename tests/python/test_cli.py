@@ -20,7 +20,7 @@ REPLAY = ("replay", "--platform", "pixel6", "-g", "menu", "-g", "teo")
 
 
 def test_replay_prints_its_table_on_stdout_only(torpor, recording):
-    done = torpor(*REPLAY, recording, check=0)
+    done = torpor(*REPLAY, recording, "-v", check=0)
     head, *_ = (line for line in done.stdout.splitlines() if line.startswith("metric"))
     assert head.split() == ["metric", "menu", "teo", "change"]
     assert re.search(r"^ ?too deep \(above\) % +\d+\.\d+ +\d+\.\d+", done.stdout, re.M)
@@ -51,7 +51,7 @@ def test_csv_equals_json(torpor, recording):
 
 
 def test_two_recordings_give_two_tables(torpor, recording):
-    done = torpor(*REPLAY, recording, recording, check=0)
+    done = torpor(*REPLAY, recording, recording, "-v", check=0)
     # And one over both.
     assert done.stdout.count("too deep (above)") == 3
     assert done.stdout.count("Over 2 recordings: ") == 1

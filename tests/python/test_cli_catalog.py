@@ -87,7 +87,7 @@ def test_a_saved_sysfs_becomes_a_platform(torpor, recording, sysfs, tmp_path):
     done = torpor("platform", "import", sysfs, "-o", "saved.toml", "--hz", "1000", check=0)
     assert done.stdout == ""
     assert "platform: saved.toml" in done.stderr
-    done = torpor("replay", "-p", "./saved.toml", "-g", "teo", recording, check=0)
+    done = torpor("replay", "-p", "./saved.toml", "-g", "teo", recording, "-v", check=0)
     assert "not known" in done.stdout
     assert "ticks at 250 Hz, platform `saved` at 1000 Hz" in done.stdout
 
@@ -109,7 +109,7 @@ def test_a_device_tree_gets_a_kernels_powers(torpor, recording, tmp_path):
     # The kernel's number where it gives one, the tree's elsewhere.
     assert "active_power_mw = 41 }" in done.stdout
     assert "active_power_mw = 1700 }" in done.stdout
-    done = torpor("replay", "-p", BOARD, "-g", "teo", recording, check=0)
+    done = torpor("replay", "-p", BOARD, "-g", "teo", recording, "-v", check=0)
     assert "A made-up board" in done.stdout
 
 

@@ -90,7 +90,7 @@ def on_a_terminal(*args, cwd):
 
 def test_on_a_terminal_only_our_own_colours_pass(recording, tmp_path):
     titled(tmp_path, r"\u001b[8mhidden")
-    args = ("replay", "-p", "./mine.toml", "-g", "menu", "-g", "teo", recording)
+    args = ("replay", "-p", "./mine.toml", "-g", "menu", "-g", "teo", recording, "-v")
     shown = on_a_terminal(*args, cwd=tmp_path)
     # Colours of the table, and nothing but colours.
     assert "\x1b[1m" in shown

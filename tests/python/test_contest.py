@@ -13,7 +13,7 @@ from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.run import Swept
 from torpor_lab.contest import contest, read_corpus
 from torpor_lab.contest.corpus import RELATIVE, RESTRICTED, SHIPPED, Scenario, Variant
-from torpor_lab.contest.run import _limits, _prices_mw, contest_post, sentences
+from torpor_lab.contest.run import _limits, _prices_mw, contest_post, sentences, verdict
 from torpor_lab.contest.score import Cell, are_apart, cells, standings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,13 +187,14 @@ def test_one_class_of_load_decides_nothing():
     assert are_apart(steady, teo) and not are_apart(lucky, teo)
     lucky_first = SimpleNamespace(standings=standings([*lucky, *teo]), entries=("y",))
     assert sentences(lucky_first) == [
-        "y takes 3.1 % less energy at teo's delay, but the corpus does not tell the two apart.",
-        "y has rank 1 of 2: 3.1 % less energy, not told apart from teo.",
+        "y takes 3.1 % less energy than teo at its delay "
+        "(rank 1 of 2; the corpus does not tell it from teo)."
     ]
-    steady_first = SimpleNamespace(standings=standings([*steady, *teo]), entries=())
-    assert sentences(steady_first) == [
-        "x takes 2.0 % less energy at teo's delay: nobody takes less."
-    ]
+    leader = SimpleNamespace(standings=standings([*steady, *teo]), entries=())
+    assert verdict(leader).subject == "x" and verdict(leader).certainty == "rank 1 of 2"
+    # The headline is on my entry, whoever leads.
+    mine = SimpleNamespace(standings=standings([*steady, *lucky, *teo]), entries=("teo", "x"))
+    assert verdict(mine).subject == "x"
     ranks = {one.governor: one.rank for one in lucky_first.standings}
     assert ranks == {"y": 1, "teo": 1}
 

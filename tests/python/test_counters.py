@@ -140,8 +140,8 @@ def test_columns_are_compared_in_a_table(torpor, machine, tmp_path):
     text = torpor("diff", *dumps, check=0).stdout
     assert "too shallow (below) %" in text
     assert "n.s." in text
-    assert "\N{MINUS SIGN}15.00 [" in text
-    done = torpor("diff", "--pairs", *dumps, "--label", "a", "--label", "b", check=0)
+    assert "\N{MINUS SIGN}15.00 pp [" in text
+    done = torpor("diff", "--pairs", *dumps, "--label", "a", "--label", "b", "-v", check=0)
     assert "\na: " in "\n" + done.stdout
 
 

@@ -55,6 +55,7 @@ def on_a_full_disk(*args, cwd):
 def test_a_full_disk_leaves_the_old_file(recording, sysfs, tmp_path, command, option, name):
     (tmp_path / name).write_text("the old one")
     args = [recording if arg == "@" else arg for arg in command]
+    args += ["--force"] * (option == "--report")
     done = on_a_full_disk(*args, option, name, cwd=tmp_path)
     assert done.returncode == 2, (done.stdout, done.stderr)
     assert (tmp_path / name).read_text() == "the old one"

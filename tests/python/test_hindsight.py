@@ -62,7 +62,8 @@ def phone(tmp_path_factory):
 
 def test_a_guessed_timer_is_not_called_known(phone, torpor, tmp_path):
     page = tmp_path / "page.html"
-    made = torpor("replay", phone, "-p", "pixel6", "-g", "menu", "--report", page, check=0).stdout
+    replay = ("replay", phone, "-p", "pixel6", "-g", "menu", "--report", page)
+    made = torpor(*replay, "-v", check=0).stdout
     result = library.replay(phone, platform="pixel6", governors=["menu"]).to_dict()
     (trace,) = result["traces"]
     shares = class_shares(trace["inputs"]["sleep_length_sources"])

@@ -14,12 +14,12 @@ from torpor.machine.record.events import CPU_IDLE, NOT_FOR_PERF, everything
 def test_a_recording_is_not_overwritten_by_accident(torpor, tmp_path):
     (tmp_path / "a.dat").write_text("precious")
     done = torpor("record", "-o", "a.dat", "--duration", "1s", check=2)
-    assert "`a.dat` exists\nhint: choose another file with -o, or use --force" in done.stderr
+    assert "`a.dat` exists\nhint: choose another file, or use --force" in done.stderr
     assert (tmp_path / "a.dat").read_text() == "precious"
 
 
 def test_missing_folder_is_reported(torpor):
-    assert "`no` is not a folder" in torpor("record", "-o", "no/a.dat", check=2).stderr
+    assert "there is no folder `no`" in torpor("record", "-o", "no/a.dat", check=2).stderr
 
 
 def test_missing_command_is_reported(torpor, tmp_path):

@@ -82,7 +82,9 @@ def test_jankbench_is_predicted_whole():
 
 
 def test_published_values_are_printed(torpor):
-    done = torpor("study", "run", "i5-10600k-idle", "--duration", "50ms", "--seeds", "1", check=0)
+    done = torpor(
+        "study", "run", "i5-10600k-idle", "--duration", "50ms", "--seeds", "1", "-v", check=0
+    )
     shown = [line.split() for line in done.stdout.splitlines()]
     study, _ = files.load("i5-10600k-idle")
     for row in (row for table in study["table"] for row in table["row"]):
@@ -234,7 +236,7 @@ def test_range_is_printed_with_ours_over_the_seeds(tmp_path, torpor):
     (row,) = studies.reproduce(path)["tables"][0]["rows"]
     low, high = row["cells"]["b"]["spread"]
     assert low <= row["cells"]["b"]["ours"] <= high
-    lines = torpor("study", "run", "./mine.toml", check=0).stdout.splitlines()
+    lines = torpor("study", "run", "./mine.toml", "-v", check=0).stdout.splitlines()
     assert [line for line in lines if "2.00–3.00" in line]
     assert [line for line in lines if line.strip().startswith("seeds")]
 
@@ -252,7 +254,8 @@ def test_the_oracle_adds_metrics_and_no_column(tmp_path, torpor):
         assert all(cell["ours"] >= 0 for cell in row["cells"].values())
     worst = max(table["rows"], key=lambda row: row["cells"]["a"]["ours"])
     assert table["most"]["a"] == worst["title"]
-    assert f"a: most with {worst['title']}" in torpor("study", "run", "./mine.toml", check=0).stdout
+    shown = torpor("study", "run", "./mine.toml", "-v", check=0).stdout
+    assert f"a: most with {worst['title']}" in shown
 
 
 def test_platform_file_next_to_the_study(tmp_path):
@@ -402,8 +405,8 @@ def test_a_study_compares_kernels(tmp_path, torpor):
     values = [result["tables"][0]["rows"][0]["cells"] for result in (new, old)]
     assert values[0]["b"]["ours"] != values[1]["b"]["ours"]
     assert new["left_out"] == [] and values[0]["c"]["ours"] is not None
-    lines = torpor(*ways, check=0).stdout.splitlines()
-    assert [line for line in lines if line.startswith("Linux 6.12") and "decides." in line]
+    lines = torpor(*ways, "-v", check=0).stdout.splitlines()
+    assert [line for line in lines if line.strip().startswith("Linux 6.12") and "decides." in line]
     counted = lines[next(n for n, line in enumerate(lines) if line.startswith("Counts")) :]
     shown = [line.split()[:3] for line in counted if line.startswith("mine")]
     assert shown == [["mine", "Linux", release] for release in releases]
@@ -472,7 +475,8 @@ def test_miss_among_the_published_runs_is_marked(tmp_path, torpor):
     (result,) = json.loads(torpor("study", "run", path, "--format", "json", check=0).stdout)
     cell = result["tables"][0]["rows"][0]["cells"]["b"]
     assert cell["is_in_spread"] and not all(cell["right"].values())
-    shown = torpor("study", "run", path, check=0).stdout
+    assert "1 more is within" in torpor("study", "run", path, check=0).stdout
+    shown = torpor("study", "run", path, "-v", check=0).stdout
     (here,) = [line for line in shown.splitlines() if line.lstrip().startswith("here")]
     assert here.endswith("~") and "a repeat on the same board" in shown
 

@@ -406,11 +406,13 @@ def test_fleet_shows_where_a_governor_is_worse(tmp_path):
     (hurts,) = (t for t in posted(result).tables if t.name == "hurts")
     assert [cell.text for cell in hurts.rows[0][:3]] == ["server", "03:00", "teo"]
     said = explain(result)
-    assert said[0].startswith("server: against menu, teo saves 8.8 % of idle power")
-    assert said[1].startswith("old: against menu, teo") and "server, 03:00, teo" in said[2]
+    assert said[0].startswith("teo on server takes 8.8 % less idle power than menu")
+    assert "; on old takes " in said[0] and "server, 03:00, teo" in said[1]
     page = render([result])
-    assert page.index("<svg") < page.index("<table") and "(72 machine-hours).</h1>" in page
-    assert "teo, server, 03:00: idle power, total +20.0" in page
+    assert (
+        page.index("<svg") < page.index("<table") and "(72 machine-hours; 9 minutes).</h1>" in page
+    )
+    assert "teo, 03:00: idle power, total +20.0" in page
 
 
 def test_minutes_that_a_kill_left_are_read_once(tmp_path):

@@ -25,7 +25,8 @@ phase = [{ wait = "y" }, { wake = "x" }]
 
 
 def test_a_simulation_prints_metrics_with_margins_and_tasks(torpor):
-    done = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK, check=0)
+    simulate = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK)
+    done = torpor(*simulate, "-v", check=0)
     assert "frames: simulation on pixel6, 3 seeds of 0.20 s" in done.stdout
     assert "8 CPUs" in done.stdout
     assert "±" in done.stdout
@@ -60,7 +61,7 @@ def test_time_of_long_ticks_is_not_lost(tmp_path):
 
 def test_some_cpus_are_online(torpor):
     simulate = ("simulate", "requests", "-p", "i5-10600k", "-g", "menu", *QUICK)
-    done = torpor(*simulate, "--cpus", "0-3", check=0)
+    done = torpor(*simulate, "--cpus", "0-3", "-v", check=0)
     assert "4 of 12 CPUs" in done.stdout
     assert "* CPU 0-3 of 12 online" in " ".join(done.stdout.split())
     result = json.loads(torpor(*simulate, "--cpus", "0-3", "--format", "json", check=0).stdout)
@@ -72,7 +73,8 @@ def test_some_cpus_are_online(torpor):
 
 
 def test_io_rows_need_io(torpor, tmp_path):
-    done = torpor("simulate", "fio-randread", "-p", "i5-10600k", "-g", "menu", *QUICK, check=0)
+    asked = ("simulate", "fio-randread", "-p", "i5-10600k", "-g", "menu", *QUICK)
+    done = torpor(*asked, "-v", check=0)
     for words in ("IO 1/s", "IO latency, p99 µs", "IO device busy %", "CPU time per IO µs"):
         assert words in done.stdout
     mixed = tmp_path / "mixed.toml"
@@ -81,10 +83,11 @@ def test_io_rows_need_io(torpor, tmp_path):
         '[[fio]]\nname = "reader"\ndevice = "sd"\n'
         '[[task]]\nname = "other"\nphase = [{ run_us = 5 }, { sleep_us = 300 }]\n'
     )
-    table = torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    table = torpor("simulate", mixed, "-p", "pixel6", "-g", "menu", *QUICK, "-v", check=0).stdout
     assert "reader: IO latency, mean µs" in table
     assert "other: IO" not in table
-    quiet = torpor("simulate", "frames", "-p", "pixel6", "-g", "menu", *QUICK, check=0).stdout
+    frames = ("simulate", "frames", "-p", "pixel6", "-g", "menu", *QUICK)
+    quiet = torpor(*frames, "-v", check=0).stdout
     assert "IO" not in quiet
 
     result = json.loads(
@@ -298,24 +301,26 @@ def test_schedutil_boosts_by_default(torpor):
 
 
 def test_a_boost_under_another_policy_gets_a_note(torpor):
-    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK)
+    asked = ("simulate", "fio-randread", "-p", "rk3399", "-g", "menu", *QUICK, "-v")
     done = torpor(*asked, "--io-boost", "per-task", "--cpufreq", "performance", check=0)
     assert "only if the cpufreq governor follows utilization" in done.stdout.replace("\n  ", " ")
 
 
 def test_authors_own_command_lines_are_workloads(torpor, tmp_path):
     line = "--name=a --filename=/dev/nvme0n1 --rw=randread --direct=1 --group_reporting"
-    one = torpor("simulate", "--fio", line, "-p", "rk3399", "-g", "menu", *QUICK, check=0).stdout
+    rk3399 = ("-p", "rk3399", "-g", "menu", *QUICK, "-v")
+    one = torpor("simulate", "--fio", line, *rk3399, check=0).stdout
     assert "IO 1/s" in one
     assert "without meaning here: group_reporting" in " ".join(one.split())
     job = tmp_path / "job.fio"
     job.write_text(
         "[global]\nfilename=nvme\ndirect=1\n[reads]\nrw=randread\n[writes]\nrw=randwrite\n"
     )
-    both = torpor("simulate", job, "-p", "rk3399", "-g", "menu", *QUICK, check=0).stdout
+    both = torpor("simulate", job, *rk3399, check=0).stdout
     assert "reads: IO latency" in both and "writes.2: IO latency" in both
     pipe = "perf bench sched pipe -l 1000"
-    table = torpor("simulate", pipe, "-p", "i5-10600k", "-g", "menu", *QUICK, check=0).stdout
+    i5 = ("-p", "i5-10600k", "-g", "menu", *QUICK, "-v")
+    table = torpor("simulate", pipe, *i5, check=0).stdout
     assert "ping" in table
     assert 'wake = "to-pong"' in library.workload_toml(pipe)
 
@@ -429,7 +434,7 @@ def test_text_and_page_have_groups_and_changes(torpor, tmp_path):
     load, page = tmp_path / "changed.toml", tmp_path / "page.html"
     load.write_text(CHANGED)
     options = ("simulate", str(load), "-p", "pixel6", "-g", "menu", *QUICK, "--report", str(page))
-    text = torpor(*options, check=0).stdout
+    text = torpor(*options, "-v", check=0).stdout
     for table in ("By control group", "Between changes"):
         assert table in text
         assert table in page.read_text()

@@ -21,7 +21,7 @@ def linux() -> str:
 
 
 def test_a_table_names_its_kernel(torpor, linux):
-    simulate = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK)
+    simulate = ("simulate", "frames", "-p", "pixel6", "-g", "menu", "-g", "teo", *QUICK, "-v")
     named = torpor(*simulate, "--kernel", linux, check=0).stdout
     default = torpor(*simulate, check=0).stdout
     assert f"(--kernel {linux}) decides" in " ".join(named.split())
@@ -53,8 +53,8 @@ def test_hosted_kernels_recording_identifies_its_governor(torpor, linux, tmp_pat
     torpor(*run, "--duration", "1s", "--seeds", "1", "--trace", trace, check=0)
     done = torpor("fidelity", trace, "-p", "pixel6", "-g", f"menu@{linux}", check=None)
     text = " ".join(done.stdout.split())
-    assert "verified: menu" in text
-    highest = re.search(r"agrees in ([\d.]+) %", text)
+    assert "Verified: menu" in text
+    highest = re.search(r"reproduces ([\d.]+) %", text)
     assert highest and float(highest[1]) > 97
 
 

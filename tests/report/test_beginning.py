@@ -8,6 +8,7 @@ import re
 import pytest
 
 import sample
+from torpor.results.sentences import best_other, is_reference
 from torpor.view import report
 from torpor.view.report import summary
 from torpor_lab import charts
@@ -20,7 +21,9 @@ def html() -> str:
 
 def test_page_begins_with_verdict_picture_and_eight_rows(html: str) -> None:
     title = re.search(r"<h1>(.*?)</h1>", html, re.S)
-    assert title and re.match(r"Against \S+, \S+ (saves|takes) [\d,.]+\xa0%", title[1])
+    assert title and re.match(
+        r"\S+ takes [\d,.]+\xa0% (more|less) idle power than \S+ and ", title[1]
+    )
     before, folded = html.split("<details", 1)
     rows = re.findall(r'<tr data-key="(\w+)">', before)
     assert len(rows) == 8 and rows[:2] == ["idle_power_mw", "over_oracle_pct"]
@@ -53,12 +56,12 @@ def test_the_floor_is_what_a_proof_bounds() -> None:
 def test_the_title_is_of_the_least_power() -> None:
     result = sample.pixel()
     section = result["traces"][0]
-    other = summary.best_other(section["comparison"], section["runs"])
+    other = best_other(section["comparison"], section["runs"])
     row = next(r for r in section["comparison"]["rows"] if r["key"] == "idle_power_mw")
     rivals = [
         cell["value"]
         for place, (cell, run) in enumerate(zip(row["cells"], section["runs"], strict=True))
-        if place and run["kind"] == "governor" and not summary.is_reference(run["governor"])
+        if place and run["kind"] == "governor" and not is_reference(run["governor"])
     ]
     assert other is not None and row["cells"][other]["value"] == min(rivals)
 

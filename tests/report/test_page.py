@@ -18,7 +18,7 @@ import pytest
 import sample
 import torpor
 from small_result import refill
-from torpor.results.verdict import verdict
+from torpor.results.verdict import finding
 from torpor.view import report
 from torpor.view.report import strip
 from torpor.view.report.latency import latency
@@ -201,7 +201,7 @@ def test_finding_names_the_nearest_and_its_price() -> None:
         run("teo", over_oracle_pct=4.25, latency_mean_us=95.5),
         run("oracle", "oracle", over_oracle_pct=0.0, latency_mean_us=60.0),
     ]
-    assert verdict(runs) == (
+    assert finding(runs) == (
         "teo is nearest the oracle in idle energy in total, 4.25 % above it "
         "(the farthest, menu, is "
         "12.50 % above); its mean wake-up latency is 95.50 µs, 15.50 µs more than menu, "
@@ -215,7 +215,7 @@ def test_governor_below_an_incomplete_search_is_the_least() -> None:
         run("teo", over_oracle_pct=0.0),
         run("oracle", "oracle", over_oracle_pct=2.9),
     ]
-    said = verdict(runs)
+    said = finding(runs)
     assert said.startswith("teo ") and "2.90 %" in said and "nearest" not in said
 
 
@@ -224,7 +224,7 @@ def test_finding_without_power_ranks_by_wrong_depth() -> None:
         run("menu", above_pct=10.5, below_pct=2.25, latency_mean_us=5.5),
         run("teo", above_pct=9.5, below_pct=5.5, latency_mean_us=7.5),
     ]
-    assert verdict(runs) == (
+    assert finding(runs) == (
         "menu picks the wrong depth least often, in 12.75 % of its sleeps (10.50 % too deep, "
         "2.25 % too shallow); no governor wakes faster (mean 5.50 µs); this platform has no "
         "power numbers, so energy is not known."
@@ -244,7 +244,7 @@ def test_no_verdict_without_known_timers() -> None:
         run("menu", over_oracle_pct=12.5, latency_mean_us=80.0),
         run("teo", over_oracle_pct=4.25, latency_mean_us=75.5),
     ]
-    said = verdict(runs, {"recorded": {"timer_events": 0}, "guessed": {}, "none": {"tick_only": 9}})
+    said = finding(runs, {"recorded": {"timer_events": 0}, "guessed": {}, "none": {"tick_only": 9}})
     assert said.startswith("No verdict: for 100.00 % of the decisions")
     assert "teo" not in said
 
@@ -254,7 +254,7 @@ def test_finding_states_the_share_it_rests_on() -> None:
 
     def of(recorded: int, guessed: int, none: int) -> str:
         counts = {"timer_events": recorded}, {"waking_timer": guessed}, {"tick_only": none}
-        return verdict(runs, dict(zip(("recorded", "guessed", "none"), counts, strict=True)))
+        return finding(runs, dict(zip(("recorded", "guessed", "none"), counts, strict=True)))
 
     said = of(80, 0, 20)
     assert said.startswith("teo uses the least idle energy")
@@ -266,21 +266,21 @@ def test_finding_states_the_share_it_rests_on() -> None:
 def test_finding_names_no_best_within_the_noise() -> None:
     # -1, +1, -0.5: a mean of -0.17 with an interval of some 2.6 on either side.
     runs = [seeded("menu", "energy_uj", 10, 11, 12), seeded("teo", "energy_uj", 9, 12, 11.5)]
-    assert verdict(runs) == (
+    assert finding(runs) == (
         "No governor's energy differs from the least, 10.83 µJ, by more than chance."
     )
     # 5 lower in each seed, and not by the same: that is no chance.
     runs.append(seeded("mine", "energy_uj", 5, 6.1, 6.9))
-    assert verdict(runs).startswith("mine uses the least energy, 6.00 µJ.")
+    assert finding(runs).startswith("mine uses the least energy, 6.00 µJ.")
     runs.append(seeded("yours", "energy_uj", 5.1, 6.0, 6.95))
-    said = verdict(runs)
+    said = finding(runs)
     assert "mine and yours use the least energy" in said
     assert "do not separate them" in said
 
 
 def test_finding_of_one_seed_is_no_verdict() -> None:
     runs = [seeded("menu", "energy_uj", 10), seeded("teo", "energy_uj", 9)]
-    assert "in one seed, which may be chance" in verdict(runs)
+    assert "in one seed, which may be chance" in finding(runs)
 
 
 def test_finding_takes_total_energy_where_it_is_known() -> None:
@@ -289,12 +289,12 @@ def test_finding_takes_total_energy_where_it_is_known() -> None:
         seeded("menu", "energy_uj", 10, 11, 12, idle_energy_uj=5.0),
         seeded("teo", "energy_uj", 20, 21.5, 22, idle_energy_uj=1.0),
     ]
-    assert verdict(runs).startswith("menu uses the least energy, 11.00 µJ")
+    assert finding(runs).startswith("menu uses the least energy, 11.00 µJ")
 
 
 def test_verdict_says_that_no_governor_finished() -> None:
     runs = [run("mine", error="crashed"), run("oracle", "oracle", over_oracle_pct=0.0)]
-    assert verdict(runs) == ("No governor finished on this trace, so there is nothing to compare.")
+    assert finding(runs) == ("No governor finished on this trace, so there is nothing to compare.")
 
 
 def comparison_row(html: str, key: str) -> list[str]:
@@ -410,4 +410,4 @@ def test_the_page_shows_the_share_of_explained_decisions() -> None:
     )
     html = report.render(replay.to_dict())
     # Without the counters and with nothing fitted, so less than `torpor fidelity` finds.
-    assert "verified: menu-6.12 agrees in 98." in html
+    assert "Verified: menu-6.12 reproduces 98." in html

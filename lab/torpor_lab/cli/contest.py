@@ -70,7 +70,7 @@ def contest(
     Exit status: 1 if an entry breaks a rule or fails.
     """
     _check(entries or [], half, data or [], plot, is_explained=is_explained)
-    check(folder=None, files=(report, plot))
+    check(folder=None, files=(plot,), page=report)
     obtain(())
     with progress.if_watched() as bar, sweeping.kept(store):
         found = run.contest(

@@ -84,7 +84,7 @@ def reproduce(
     # Refused here, it is a wrong option and not a wrong study.
     values.duration_ns(duration)
     obtain(kernels or ())
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     if is_calibrated:
         if study in (None, _ALL) or len(kernels or []) > 1 or report or form != "text":
             raise click.BadParameter(_CALIBRATED_TAKES)

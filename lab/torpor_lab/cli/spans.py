@@ -56,7 +56,7 @@ def spans(
     if is_bound:
         if output is not None:
             fail("--output: --bound writes its table to stdout")
-        check(folder=None, files=(report,))
+        check(folder=None, files=(), page=report)
         with progress.if_watched() as bar:
             rows = bound(traces, platform=platform, base=base, progress=bar, **given)
         post = _bound_post(rows, base, f"{counted(len(traces), 'recording')}, {platform}")

@@ -10,10 +10,12 @@ from typing import Any
 from torpor import Axes, SweepError, TorporError, __version__, sweep
 from torpor import check as check_governor
 from torpor.plugin import (
+    Brief,
     Post,
     Progress,
     Swept,
     Table,
+    Verdict,
     counted,
     expand_governors,
     minus,
@@ -380,28 +382,40 @@ def _rules(entry: str) -> Rules:
     )
 
 
-def sentences(found: Contest) -> list[str]:
-    """Return who leads, by how much and how certainly, and how the entries stand."""
-    known = {s.governor: s.score_pct for s in found.standings if s.score_pct is not None}
+def verdict(found: Contest) -> Verdict:
+    """Return how the first entry stands, or without one which governor leads."""
+    known = {s.governor: s for s in found.standings if s.score_pct is not None}
     if not known:
-        return ["No governor has a score: nothing was scored, or a governor failed everywhere."]
-    apart = {s.governor for s in found.standings if s.is_apart}
-    best = min(known, key=lambda governor: known[governor])
-    said = f"{best} takes {_energy(known[best])} at {BASE}'s delay"
-    if best == BASE or known[best] >= 0:
-        verdict = f"No governor takes less energy than {BASE} at its delay."
-    elif best in apart:
-        verdict = f"{said}: nobody takes less."
-    else:
-        verdict = f"{said}, but the corpus does not tell the two apart."
-    ranks = {s.governor: s.rank for s in found.standings}
-    entries = [
-        f"{entry} has rank {ranks[entry]} of {len(known)}: {_energy(known[entry])}"
-        + ("." if entry in apart else f", not told apart from {BASE}.")
-        for entry in found.entries
-        if entry in known
-    ]
-    return [verdict, *entries]
+        text = "No governor has a score: nothing was scored, or a governor failed everywhere"
+        return Verdict("", text)
+    if found.entries and found.entries[0] not in known:
+        text = "has no score: it failed in a scenario, or none counts"
+        return Verdict(found.entries[0], text)
+    own = [known[entry] for entry in found.entries if entry != BASE]
+    one = own[0] if own else min(known.values(), key=lambda s: s.score_pct or 0.0)
+    if one.governor == BASE:
+        others = counted(len(known) - 1, "other")
+        return Verdict("No governor", f"takes less energy than {BASE} at its delay", others)
+    figure = f"takes {_energy(one.score_pct or 0.0)} than {BASE} at its delay"
+    rank = f"rank {one.rank} of {len(known)}"
+    sure = rank if one.is_apart else f"{rank}; the corpus does not tell it from {BASE}"
+    return Verdict(one.governor, figure, sure)
+
+
+def sentences(found: Contest) -> list[str]:
+    """Return the verdict, how the other entries stand, and who leads."""
+    known = {s.governor: s for s in found.standings if s.score_pct is not None}
+    said = [str(verdict(found))]
+    for entry in found.entries[1:]:
+        if (one := known.get(entry)) is not None and entry != BASE:
+            said.append(
+                f"{entry} takes {_energy(one.score_pct or 0.0)}: rank {one.rank} of {len(known)}"
+                + ("." if one.is_apart else f", not told apart from {BASE}.")
+            )
+    best = min(known.values(), key=lambda s: s.score_pct or 0.0, default=None)
+    if best is not None and best.governor not in found.entries:
+        said.append(f"{best.governor} leads: {_energy(best.score_pct or 0.0)} than {BASE}.")
+    return said
 
 
 def _energy(score_pct: float) -> str:
@@ -432,7 +446,32 @@ def contest_post(found: Contest, *, has_cells: bool = False) -> Post:
     elif worse := [c for c in found.cells if c.governor in found.entries and c.is_worse]:
         tables.append(_cells_table("worse", f"Where an entry is worse than {BASE}", worse))
     title = f"contest on corpus {found.corpus.title}: {counted(len(found.standings), 'governor')}"
-    return Post(title, facts, tables, _notes(found))
+    notes = _notes(found)
+    # What every contest says is no news.
+    urgent = [note for note in notes[:-1] if not note.startswith("did not run")]
+    basis = f"{title}, {facts[0]}."
+    brief = Brief([_leaders_table(found)], urgent, [basis])
+    if has_cells:
+        brief.tables.append(tables[-1])
+    return Post(title, facts, tables, notes, verdict=verdict(found), brief=brief)
+
+
+#: Governors that a terminal shows, besides the entries.
+_LEADERS = 8
+
+
+def _leaders_table(found: Contest) -> Table:
+    """Return the entries, the base and the best others, by score."""
+    whole = _standings_table(found)
+    own = {*found.entries, BASE}
+    count, rows = 0, []
+    for row in whole.rows:
+        is_own = row[0].text in own
+        count += not is_own
+        if is_own or count <= _LEADERS - len(own):
+            rows.append(row[:_SCORES])
+    title = f"Energy at {BASE}'s delay, in % of {BASE}'s: less is better"
+    return whole._replace(title=title, headings=whole.headings[:_SCORES], rows=rows)
 
 
 def _notes(found: Contest) -> list[str]:
@@ -464,8 +503,12 @@ def _notes(found: Contest) -> list[str]:
     return notes
 
 
+#: Columns of the standings up to the scores by kind.
+_SCORES = 8
+
+
 def _standings_table(found: Contest) -> Table:
-    headings = ["", "governor", "score %", "±", "", "real %", "replay %", "closed loop %"]
+    headings = ["governor", "rank", "score %", "±", "", "real %", "replay %", "closed loop %"]
     headings += ["dominates %", "dominated %", "undecided %", "p99 %", "throughput, worst %"]
     lines = []
     for one in found.standings:
@@ -473,8 +516,8 @@ def _standings_table(found: Contest) -> Table:
         shares = (one.dominates_pct, one.dominated_pct, one.undecided_pct)
         lines.append(
             [
-                number(one.rank),
                 word(one.governor),
+                number(one.rank),
                 number(one.score_pct, 1, is_signed=True),
                 number(one.sensitivity_pct, 1),
                 word("" if one.is_apart or one.score_pct is None else f"as {BASE}"),
@@ -484,7 +527,7 @@ def _standings_table(found: Contest) -> Table:
                 number(one.throughput_worst_pct, 2, is_signed=True),
             ]
         )
-    title = f"Standings: energy at {BASE}'s delay; a rank is shared by those that are not apart"
+    title = f"Standings: energy at {BASE}'s delay; equal ranks cannot be told apart"
     return Table("standings", title, headings, lines)
 
 

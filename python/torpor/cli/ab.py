@@ -46,7 +46,7 @@ def ab(
     """
     if output is not None:
         check_new(output, force=force)
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     plan = comparing.Plan(
         governors, command, rounds, _pattern(metric), seed, warm_up, None if is_dry_run else output
     )

@@ -52,12 +52,12 @@ def check(
             "no governor to check",
             "name one: `torpor governor check menu`; `--list` lists the checks",
         )
-    deliver.check(folder=None, files=(report_path,))
+    deliver.check(folder=None, files=(), page=report_path)
     reports, has_failed = [], False
     for governor in governors:
         try:
             with progress.if_watched() as bar:
-                bar_of_one = None if bar is None else _Progress(bar, governor, decisions)
+                bar_of_one = _Progress(bar, governor, decisions)
                 report = checks.check(
                     governor, seed=seed, decisions=decisions, hz=hz, progress=bar_of_one
                 )
@@ -82,7 +82,7 @@ def check(
 class _Progress:
     """Passes decisions on to a bar."""
 
-    def __init__(self, bar: progress.ProgressBar, governor: str, total: int) -> None:
+    def __init__(self, bar: progress.Bar, governor: str, total: int) -> None:
         self._bar, self._governor, self._total = bar, governor, total
 
     def __call__(self, made: int) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from torpor.cli.exits import EXIT_FAILURE
+from torpor.cli.parsing import is_verbose
 from torpor.results.table import Post, Table
 from torpor.results.text import printable
 from torpor.view.paint import UNLIMITED
@@ -142,7 +143,8 @@ def post_text(found: "Post", form: str | None = None) -> str:
     """Return tables in a form, by default as text for stdout."""
     from torpor.view import post
 
-    return post.post_text(found, form, stdout_width(), _escape())
+    more = "" if is_verbose() else "-v"
+    return post.post_text(found, form, stdout_width(), _escape(), more)
 
 
 def table_text(*tables: "Table", width: int | None = None) -> str:

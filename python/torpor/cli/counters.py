@@ -57,7 +57,7 @@ def diff(
     report: options.ReportPath = None,
 ) -> None:
     """Count what happened between snapshots: usage, time, above, below, for each idle state."""
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     result = counters.diff(*dumps, labels=labels, by=by, is_paired=is_paired)
     write_report(result, report)
     print_result(result, form)

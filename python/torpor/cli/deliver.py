@@ -13,21 +13,26 @@ from torpor._engine import TorporError
 from torpor.cli.console import fail, print_note, write_post, write_stdout
 from torpor.cli.exits import EXIT_FAILURE, EXIT_FINDING
 from torpor.cli.options import option
-from torpor.cli.parsing import typed
+from torpor.cli.parsing import is_forced, typed
 from torpor.results.catalogue import metrics
 from torpor.results.comparison import sections
 from torpor.results.files import write_whole
 from torpor.results.kinds import posted, unverified
 from torpor.results.record import Compared, view
-from torpor.results.table import Post
+from torpor.results.table import Post, Verdict
 from torpor.run.recordings import convert_trace
 from torpor.view.post import post
 
 Parquet = Annotated[Path | None, option("DIR", "Write every table as Parquet, and the result.")]
 
 
-def check(*, folder: Path | None, files: Iterable[Path | None]) -> None:
-    """Refuse what cannot be written before the work, not after it."""
+def check(*, folder: Path | None, files: Iterable[Path | None], page: Path | None = None) -> None:
+    """Refuse what cannot be written before the work, not after it.
+
+    The page may not exist, unless it may be overwritten.
+    """
+    if page is not None:
+        check_new(page, force=is_forced())
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     for path in files:
@@ -96,12 +101,24 @@ def trace_of(recording: str, report: Path | None, tracks: int = 1) -> Trace:
     return lambda out: convert_trace(recording, out)
 
 
-def print_result(result: Any, form: str) -> None:
-    """Print a result of any kind in a form."""
+def print_result(result: Any, form: str, verdict: Verdict | None = None) -> None:
+    """Print a result of any kind in a form.
+
+    ``verdict``: that of the whole result, of which only the rows that were asked for are left.
+    """
     if form == "text":
-        write_post(posted(result))
+        found = posted(result)
+        if verdict is not None and found.brief is not None:
+            asked = [t for t in found.tables if t.name in _ASKED and not t.is_detail]
+            brief = found.brief._replace(tables=asked)
+            found = found._replace(verdict=verdict, brief=brief)
+        write_post(found)
     else:
         write_stdout(post(result, form))
+
+
+#: Tables that have the rows that were asked for.
+_ASKED = ("comparison", "recordings", "causes", "over")
 
 
 def print_post(found: Post, form: str, data: Any) -> None:
@@ -114,10 +131,10 @@ def print_post(found: Post, form: str, data: Any) -> None:
 
 def check_new(output: Path, *, force: bool) -> None:
     """Refuse an output that exists, unless it may be overwritten, or has no folder."""
-    if output.exists() and not force:
-        fail(f"`{output}` exists", "choose another file with -o, or use --force")
+    if output.exists() and not force and not output.is_char_device():
+        fail(f"`{output}` exists", "choose another file, or use --force")
     if not output.parent.is_dir():
-        fail(f"`{output.parent}` is not a folder")
+        fail(f"`{output}`: there is no folder `{output.parent}`")
 
 
 def write_toml(kind: str, text: str, output: Path | None, more: str = "") -> None:
@@ -174,10 +191,11 @@ def deliver(
     elif form == "csv":
         write_stdout(outcome.to_csv())
     else:
+        verdict = posted(result).verdict if metrics else None
         for section in sections(result) if metrics else ():
             rows = section["comparison"]["rows"]
             section["comparison"]["rows"] = [r for r in rows if _is_any(r["key"], metrics)]
-        print_result(result, form)
+        print_result(result, form, verdict)
     has_failed = [bool(run["error"]) for run in outcome.runs]
     if has_failed and all(has_failed):
         return EXIT_FAILURE

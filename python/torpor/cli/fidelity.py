@@ -44,7 +44,7 @@ def fidelity(
     A recording without timers or task switches cannot be asked: of such a one, hold what its sleeps
     came to against the kernel's cpu_idle_miss and the counters.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     with progress.if_watched() as bar:
         result = verification.fidelity(
             trace,

@@ -47,7 +47,7 @@ def gate(
 
     Under GitHub Actions, broken limits become annotations, and the table goes to the job's summary.
     """
-    check(folder=None, files=(report, junit))
+    check(folder=None, files=(junit,), page=report)
     verdicts = hold(
         _side(base),
         _side(candidate),

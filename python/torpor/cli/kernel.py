@@ -10,7 +10,7 @@ from typing import Annotated
 import click
 
 from torpor import _engine
-from torpor.cli import options
+from torpor.cli import options, progress
 from torpor.cli.console import fail, print_note, write_stdout
 from torpor.cli.options import argument, option
 from torpor.machine import kernel_sources
@@ -132,7 +132,8 @@ def fetch(
 
 def _fetched(kernel: str) -> Path:
     try:
-        return kernel_sources.fetch(kernel, say=print_note)
+        with progress.if_watched() as bar:
+            return kernel_sources.fetch(kernel, say=print_note, watch=bar)
     except kernel_sources.UnavailableError as error:
         fail(str(error))
 

@@ -28,7 +28,7 @@ def measure(
 
     Exit status 1 if a recording is damaged.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     with progress.if_watched() as bar:
         found = recordings.measure_latency(*traces, platform=platform, progress=bar)
     write_report(found, report, trace_of(traces[0], report) if len(traces) == 1 else None)

@@ -24,6 +24,8 @@ from torpor.run.options import Option
 
 #: The words of the command that runs: a process runs one.
 _typed: list[str] = []
+#: Its options that every command of a kind has, by name.
+_given: dict[str, bool] = {}
 
 
 def typed() -> str:
@@ -31,8 +33,23 @@ def typed() -> str:
     return shlex.join(_typed)
 
 
+def is_verbose() -> bool:
+    """Whether the running command is to print all that its result has."""
+    return _given.get("verbose", False)
+
+
+def is_forced() -> bool:
+    """Whether the running command may overwrite its outputs."""
+    return _given.get("force", False)
+
+
+#: Options that commands with such a parameter have, unless they declare them.
+_COMMON = {
+    "form": ("verbose", Option("Print all rows and notes.", "--verbose -v")),
+    "report": ("force", Option("Overwrite the page.", "--force -f")),
+}
 #: Options that the help lists under separate headings if there are many.
-_OUTPUT = ("metrics", "form", "parquet", "decisions", "trace", "report")
+_OUTPUT = ("metrics", "form", "verbose", "parquet", "decisions", "trace", "report", "force")
 _MANY = 10
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -133,7 +150,12 @@ def _parameters(function: Callable[..., Any]) -> list[click.Parameter]:
             made.append(_parameter(name, *_kind(annotation), told, parameter.default))
         if name == after:
             made += added
-    return made if after else made + added
+    found = made if after else made + added
+    names = {parameter.name for parameter in found}
+    for of, (name, told) in _COMMON.items():
+        if of in names and name not in names:
+            found.append(_parameter(name, bool, False, told, False))
+    return found
 
 
 class OnceCommand(click.Command):
@@ -199,6 +221,11 @@ class Command(NamedTuple):
         called = getattr(import_module(module), function)
 
         def run(**values: Any) -> Any:
+            own = inspect.signature(called).parameters
+            for name, _ in _COMMON.values():
+                _given[name] = bool(values.get(name))
+                if name not in own:
+                    values.pop(name, None)
             # The function's own defaults hold for what was not typed.
             given = {name: value for name, value in values.items() if value not in (None, ())}
             several = {n: list(value) for n, value in given.items() if isinstance(value, tuple)}

@@ -5,15 +5,22 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from torpor.cli.console import print_note
 from torpor.results.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+#: Beginning of the work that takes long the first time.
+_LONG = "compiling "
 # Work shorter than this is over before a bar could be read.
 _PATIENCE_S = 0.4
+
+
+#: Takes what is done, how much of it, and of how much.
+Bar: TypeAlias = Callable[[str, int, int], None]
 
 
 class ProgressBar:
@@ -41,7 +48,7 @@ class ProgressBar:
             self._bar.stop()
 
 
-def of_several(names: Sequence[str], bar: ProgressBar) -> Callable[[str, int, int], None]:
+def of_several(names: Sequence[str], bar: Bar) -> Bar:
     """Say in front of what is done which of several recordings it is done with: ``3 of 60``."""
     if len(names) < 2:
         return bar
@@ -55,15 +62,30 @@ def of_several(names: Sequence[str], bar: ProgressBar) -> Callable[[str, int, in
     return tell
 
 
+class OneLine:
+    """Says once, where nobody watches, that a kernel is compiled: that takes a minute and more."""
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Take a report."""
+        if not self._is_said and what.startswith(_LONG):
+            self._is_said = True
+            print_note(f"{what}: {total} files, once; images are kept")
+
+    def stop(self) -> None:
+        """Leave the line."""
+
+
 @contextlib.contextmanager
-def if_watched() -> Iterator[ProgressBar | None]:
+def if_watched() -> Iterator[ProgressBar | OneLine]:
     """Give a progress bar if stderr is a terminal, and take it away however the work ends."""
-    bar = ProgressBar() if sys.stderr.isatty() else None
+    bar = ProgressBar() if sys.stderr.isatty() else OneLine()
     try:
         yield bar
     finally:
-        if bar is not None:
-            bar.stop()
+        bar.stop()
 
 
 def _start() -> "Progress":

@@ -66,7 +66,7 @@ def stats(
 
     Exit status 1 if the recording is damaged.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     with progress.if_watched() as bar:
         found = recordings.trace_stats(
             trace, platform=platform, before=before, after=after, progress=bar
@@ -76,7 +76,8 @@ def stats(
         from torpor.results.kinds import trace_stats
 
         counted = cast("results.TraceStats", found)
-        write_post(trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu))
+        shown = trace_stats.post(counted, top=top, is_each_cpu=is_each_cpu)
+        write_post(shown._replace(verdict=trace_stats.verdict(counted, None)))
     else:
         write_stdout(post(found, form))
     raise click.exceptions.Exit(damage_status(found["trace"]["losses"]))

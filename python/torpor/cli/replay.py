@@ -52,7 +52,7 @@ def replay(
             f"try `--decisions {decisions.with_suffix('.parquet')}`",
         )
     shown = known_metrics("replay", metrics)
-    check(folder=parquet, files=(decisions, trace, report))
+    check(folder=parquet, files=(decisions, trace), page=report)
     # The page of one recording has its trace, with a track of choices for each governor.
     handed: Trace = (
         trace_of(traces[0], report, len(governors or DEFAULT_GOVERNORS))
@@ -62,7 +62,7 @@ def replay(
     )
     is_handed = callable(handed)
     with progress.if_watched() as watching:
-        bar = watching and progress.of_several(traces, watching)
+        bar = progress.of_several(traces, watching)
         outcome = run_replay(
             traces,
             platform=platform,

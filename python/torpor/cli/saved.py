@@ -58,8 +58,8 @@ def show(
         str | None,
         option(
             "--governor -g G",
-            "Explain how this governor differs from the first one. Default: the next one that is "
-            "not a reference.",
+            "Explain how this governor differs from the first one. Default: that with the "
+            "least power, but for references.",
         ),
     ] = None,
     metrics: sweeping.Metrics = None,
@@ -75,7 +75,7 @@ def show(
     uncertainty. Of stores of `torpor shadow`: which governor for which class of machine and hour;
     with --metric, --only or --each as of a sweep.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     of_stores = {"metric": metrics, "only": only, "each": each}
     if all(path.is_dir() and not (path / RESULT_FILE).exists() for path in paths):
         points = points_of(map(open_store, paths))
@@ -117,8 +117,13 @@ def _show(loaded: list[Any], governor: str | None, form: str, report: Path | Non
         print_result(shown, form)
         return
     for result in results:
-        said = _sentences(result, governor)
-        write_stdout("\n".join([*said, "", ""] if said else []) + post_text(posted(result)))
+        verdict, *said = _sentences(result, governor) or [""]
+        text = post_text(posted(result))
+        if verdict:
+            # The tables' own verdict is of the default governor.
+            text = text.partition("\n\n")[2] if posted(result).verdict else text
+            text = "\n".join([verdict, *said, "", text])
+        write_stdout(text)
 
 
 def _sentences(result: Any, governor: str | None) -> list[str]:
@@ -141,7 +146,7 @@ def compare(
     report: options.ReportPath = None,
 ) -> None:
     """Compare saved results of any kind side by side."""
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     loaded = [result for path in results for result in _loaded(path)]
     if len(loaded) == 1 and not labels:
         fail(f"`{results[0]}` is one result", f"`torpor show {results[0]}` shows it")

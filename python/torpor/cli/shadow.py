@@ -148,7 +148,7 @@ def shadow(
         folder = Path(str(resources.files("torpor.run.shadow")))
         write_stdout(read_text(folder / _FILES[printed]))
         return
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     if source is not None and store is not None and not (is_followed or source == "-"):
         fail("--store keeps minutes as they pass", "use --follow, or replay the recording")
     machine = Machine()

@@ -52,7 +52,7 @@ def simulate(
         raise click.BadParameter("name a WORKLOAD, or give --fio ARGS")
     trace = Path(given["trace"]) if "trace" in given else None
     shown = known_metrics("simulation", metrics)
-    check(folder=parquet, files=(trace, report))
+    check(folder=parquet, files=(trace,), page=report)
     governors = governors or list(DEFAULT_GOVERNORS)
     obtain(given.get("kernels") or ())
     words = ("simulate", named, platform, governors, decisive(SimulateOptions, given))

@@ -39,7 +39,7 @@ def stat(
     # Refused here, it is a wrong option.
     if values.duration_ns(interval) == 0:
         fail("the interval must not be 0", "give a time such as `-i 500ms`")
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     counted = live.stat(command or (), interval=interval, count=count, by=by, root=root)
     shown = _Shown(form == "json")
     with contextlib.suppress(KeyboardInterrupt):

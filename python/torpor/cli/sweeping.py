@@ -14,7 +14,7 @@ from torpor.cli import options
 from torpor.cli.console import print_note
 from torpor.cli.kernel import obtain
 from torpor.cli.options import option
-from torpor.cli.progress import ProgressBar
+from torpor.cli.progress import Bar
 from torpor.results.catalogue import leading
 from torpor.run.options import Option, ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
@@ -115,10 +115,8 @@ def obtain_kernels(axes: Axes) -> None:
         obtain(axes.kernel)
 
 
-def shown_by(bar: ProgressBar | None) -> "Callable[[Progress], None] | None":
-    """Return what shows a sweep's progress on a bar, if there is one."""
-    if bar is None:
-        return None
+def shown_by(bar: Bar) -> "Callable[[Progress], None]":
+    """Return what shows a sweep's progress on a bar."""
 
     def show(state: "Progress") -> None:
         failed = f", {state.failed} failed" if state.failed else ""

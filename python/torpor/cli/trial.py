@@ -87,7 +87,7 @@ def attempt_series(
     """
     if is_only_last and is_each:
         raise click.BadParameter("--only-last and --each exclude one another")
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     given = sys.stdin.buffer.read(BYTES_MAX + 1) if source == "-" else None
     series = read_source(source, given)
     more = dict(_LONG) if is_long else {}

@@ -55,7 +55,7 @@ def tune(
     Needs Optuna: pip install 'torpor[tune]'. Every run is kept in the store: the same command goes
     on where it was, and more --trials go on from fewer.
     """
-    check(folder=None, files=(report,))
+    check(folder=None, files=(), page=report)
     wanted = [tuning.read_param(text) for text in params]
     train = sweeping.filled(Axes(), typed)
     sweeping.obtain_kernels(train)
@@ -74,7 +74,7 @@ def tune(
             trials=trials,
             seed=seed,
             **how,
-            tell=lambda done, total: bar("settings", done, total) if bar is not None else None,
+            tell=lambda done, total: bar("settings", done, total),
         )
     shown = tuning.tuned_post(found)
     if report is not None:

@@ -54,6 +54,14 @@ class UnavailableError(Exception):
     """Why a source cannot be obtained here, on one line."""
 
 
+#: Takes what is done, how much of it, and of how much; 0 if that is not known.
+Watch = Callable[[str, int, int], None]
+#: How often it is told, by time and by files.
+_TOLD_S = 0.5
+_FILES_TOLD = 500
+_UNPACKED = "unpacking, files looked at"
+
+
 def cache_folder(name: str = "") -> Path:
     """Return Torpor's folder in the user's cache, or one in it: such as ``runs``.
 
@@ -89,11 +97,13 @@ def fetch(
     folder: Path | None = None,
     also: tuple[str, ...] = (),
     say: Callable[[str], None] = lambda _line: None,
+    watch: Watch = lambda _what, _done, _total: None,
 ) -> Path:
     """Return the unpacked source of a release, fetched if it is not in the folder.
 
     The folder is by default the one that $TORPOR_KERNEL_SOURCES names, else the user's cache.
-    ``also`` names further parts of the tree, ``say`` is given a line before anything is fetched.
+    ``also`` names further parts of the tree, ``say`` is given a line before anything is fetched,
+    ``watch`` what is done, how much of it, and of how much (0 if that is not known).
     Raises :class:`UnavailableError`.
     """
     if point := _POINT_RELEASE.fullmatch(release):
@@ -119,7 +129,7 @@ def fetch(
         # One process fetches; others wait for it.
         with _locked(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as work:
             if not _is_complete(place, also):
-                _fetch(place, Path(work), also, say)
+                _fetch(place, Path(work), also, say, watch)
     except OSError as error:
         raise UnavailableError(f"{place}: {error.strerror or error}") from error
     return place
@@ -155,17 +165,24 @@ def _further_parts(place: Path) -> set[str]:
     return set(json.loads(origin.read_text(encoding="utf-8"))["also"] if origin.is_file() else [])
 
 
-def _fetch(place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None]) -> None:
+def _fetch(
+    place: Path, work: Path, also: tuple[str, ...], say: Callable[[str], None], watch: Watch
+) -> None:
     # The tree that this one replaces may have been fetched with further parts: keep them.
     parts = sorted(_further_parts(place).union(also))
     # apt may fetch as a user of its own.
     work.chmod(0o755)
     options = _findable(place.name, work, say)
-    _say_size(place.name, options, say)
-    _apt(work, *options, "download", place.name)
+    whole_mb = _say_size(place.name, options, say) // 10**6
+
+    def tell() -> None:
+        done = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+        watch(f"fetching {place.name}, MB", min(done // 10**6, whole_mb), whole_mb)
+
+    _apt(work, *options, "download", place.name, tell=tell)
     [package] = work.glob("*.deb")
     tree = work / "tree"
-    _unpack(package, place.name, tree, (*WANTED, *parts))
+    _unpack(package, place.name, tree, (*WANTED, *parts), watch)
     origin = {
         "package": place.name,
         "version": _run(["dpkg-deb", "-f", package, "Version"]).strip(),
@@ -272,25 +289,42 @@ def _all_suites() -> str:
     return "".join(lines)
 
 
-def _say_size(package: str, options: list[str], say: Callable[[str], None]) -> None:
+def _say_size(package: str, options: list[str], say: Callable[[str], None]) -> int:
+    """Say what is fetched, and return its size in bytes."""
     uris = _run(["apt-get", "-qq", *options, "download", "--print-uris", package])
     size = next((int(word) for word in uris.split() if word.isdigit()), 0)
     say(f"fetching {package} with apt-get, {size / 1e6:.0f} MB; its parts that run are unpacked")
+    return size
 
 
-def _apt(work: Path, *words: str) -> None:
-    _run(["apt-get", "-qq", *words], work)
+def _apt(work: Path, *words: str, tell: Callable[[], None] = lambda: None) -> None:
+    _run(["apt-get", "-qq", *words], work, tell)
 
 
-def _run(command: list[str | Path], folder: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line] or ["it says nothing"]
+def _run(
+    command: list[str | Path],
+    folder: Path | None = None,
+    tell: Callable[[], None] = lambda: None,
+) -> str:
+    """Return what a command prints; ``tell`` is called while it runs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
+        while True:
+            try:
+                printed, said = process.communicate(timeout=_TOLD_S)
+                break
+            except subprocess.TimeoutExpired:
+                tell()
+            except BaseException:
+                process.kill()
+                raise
+    if process.returncode != 0:
+        lines = [line for line in said.splitlines() if line] or ["it says nothing"]
         raise UnavailableError(f"{command[0]} fails: {lines[-1]}")
-    return done.stdout
+    return printed
 
 
-def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...]) -> None:
+def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...], watch: Watch) -> None:
     """Take the wanted files out of the tarball in a package."""
     with subprocess.Popen(
         ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
@@ -301,16 +335,20 @@ def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...]) -> No
                 if member.name == f"./usr/src/{name}.tar.xz":
                     tarball = data.extractfile(member)
                     assert tarball is not None
-                    _unpack_wanted(tarball, tree, wanted)
+                    _unpack_wanted(tarball, tree, wanted, lambda n: watch(_UNPACKED, n, 0))
                     break
         process.kill()
     if not _is_complete(tree, ()):
         raise UnavailableError(f"{name}: its tarball lacks files of the scheduler or of CPU idle")
 
 
-def _unpack_wanted(tarball: IO[bytes], tree: Path, wanted: tuple[str, ...]) -> None:
+def _unpack_wanted(
+    tarball: IO[bytes], tree: Path, wanted: tuple[str, ...], tell: Callable[[int], None]
+) -> None:
     with tarfile.open(fileobj=tarball, mode="r|xz") as archive:
-        for member in archive:
+        for number, member in enumerate(archive):
+            if not number % _FILES_TOLD:
+                tell(number)
             inside = member.name.partition("/")[2]
             is_wanted = any(inside == path or inside.startswith(f"{path}/") for path in wanted)
             if not is_wanted or ".." in inside.split("/"):

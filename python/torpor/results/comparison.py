@@ -87,7 +87,7 @@ def needed_text(
     if not found:
         return ""
     return (
-        f"Differences of the observed size would show in 80 % of cases with so many {draws}: "
+        f"To confirm differences of this size (80 % power) you need so many {draws}: "
         f"{', '.join(found[:_NEEDED])}."
     )
 
@@ -177,17 +177,17 @@ def percent(share: float | None) -> str:
 def agreement_text(found: results.Agreement | results.Fidelity, machine: str | None) -> str:
     """Return the share of the recorded decisions that the best governor reproduces."""
     verdict, decisions = found["verdict"], found["decisions"]
-    word = "verified:" if verdict["is_verified"] else not_verified(machine)
+    compared = decisions["compared"]
     best = " or ".join(verdict["best"]) or "no governor"
-    text = (
-        f"Recorded decisions, {decisions['compared']:,}, {word} "
-        f"{best} agrees in {percent(verdict['agreement'])}"
-    )
+    is_all = verdict["agreement"] == 1
+    share = f"all {compared:,}" if is_all else f"{percent(verdict['agreement'])} of {compared:,}"
+    word = "Verified" if verdict["is_verified"] else not_verified(machine)
+    text = f"{word}{':' * verdict['is_verified']} {best} reproduces {share} decisions"
     if verdict["control"] is not None:
-        text += f", {verdict['control']} as a control in {percent(verdict['control_agreement'])}"
+        text += f"; a wrong governor, {verdict['control']}, {percent(verdict['control_agreement'])}"
     if not verdict["is_verified"]:
-        share = decisions["commonest"] / max(decisions["compared"], 1)
-        text += f", always the commonest state in {percent(share)}"
+        commonest = decisions["commonest"] / max(compared, 1)
+        text += f"; always the commonest state, {percent(commonest)}"
     return f"{text}."
 
 

@@ -9,7 +9,7 @@ from torpor.results import types as results
 from torpor.results.catalogue import common_key, counts
 from torpor.results.picture import Picture
 from torpor.results.record import Record
-from torpor.results.table import Post
+from torpor.results.table import Post, Verdict
 
 #: Clusters of one column: each with its CPUs, time awake, and states.
 Clusters = list[dict[str, Any]]
@@ -69,8 +69,10 @@ class Kind(NamedTuple):
     post: Callable[[Any], Post]
     #: Reason why a page has no trace for Perfetto, and how to get one.
     no_trace: str
-    #: Sentences of ``torpor show`` and of pages; the name of a governor may be given.
+    #: Sentences of ``torpor show`` and of pages after the verdict, of the same governor.
     explain: Callable[[Any, str | None], list[str]] | None = None
+    #: Its one comparison; the name of a governor may be given.
+    verdict: Callable[[Any, str | None], Verdict | None] = lambda _result, _governor: None
     #: Class of a loaded result.
     record: type[Record] = Record
     #: TypedDict of its JSON; None if the engine makes it and has the schema.

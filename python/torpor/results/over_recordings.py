@@ -111,7 +111,7 @@ def sign_p(lower: int, higher: int) -> float:
 
 
 def sign_text(cell: OverCell) -> str:
-    """Say the split and its chance: ``lower in 9 of 10, p 0.021``."""
+    """Say the split: ``lower in 9 of 10``."""
     if cell["sign_p"] is None:
         return ""
     count = cell["lower"] + cell["higher"] + cell["alike"]
@@ -119,4 +119,4 @@ def sign_text(cell: OverCell) -> str:
     most = max(cell["lower"], cell["higher"])
     if not most:
         return f"alike in {count}"
-    return f"{side} in {most} of {count}, p {cell['sign_p']:.2g}"
+    return f"{side} in {most} of {count}"

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from torpor import _engine
+from torpor.results import types as results
 from torpor.results.cells import count_cells, states_table
 from torpor.results.comparison import (
     Result,
@@ -20,23 +21,24 @@ from torpor.results.comparison import (
     sources_text,
 )
 from torpor.results.kind import Column, Input, Sample, with_rates
+from torpor.results.over_recordings import over_recordings
 from torpor.results.sentences import (
     WRONG,
     Side,
     alone,
+    best_other,
     cannot_show,
     count_text,
     differences,
     headline,
-    other_of,
     sentence,
     side_of_run,
     signed_count,
     where,
 )
-from torpor.results.table import Table, counted, share, word
+from torpor.results.table import Table, Verdict, counted, share, word
 from torpor.results.text import distinct_names
-from torpor.results.verdict import verdict
+from torpor.results.verdict import finding
 
 #: Parts of the strip, to find the one in which two governors differ most.
 _WINDOWS = 10
@@ -44,8 +46,13 @@ _WINDOWS = 10
 
 def machine_fact(result: "Result", writes: Iterable[str] = ()) -> str:
     """Return the machine, limits, what is written to the kernel's files, and the version."""
-    options = result["options"]
-    facts = [f"{result['platform']['title']}"]
+    facts = [f"{result['platform']['title']}", *settings(result, writes)]
+    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+
+
+def settings(result: "Result", writes: Iterable[str] = ()) -> list[str]:
+    """Return limits, what is written to the kernel's files, and disabled states."""
+    options, facts = result["options"], list[str]()
     if options["latency_limit_ns"] is not None:
         facts.append(f"latency limit {options['latency_limit_ns'] / 1e3:g} µs")
     given = options.get("given", {}).get("latency_limit") or ""
@@ -55,7 +62,7 @@ def machine_fact(result: "Result", writes: Iterable[str] = ()) -> str:
     for disabled in options["disabled_states"]:
         cpu = "" if disabled["cpu"] is None else f" of CPU {disabled['cpu']}"
         facts.append(f"state {disabled['state']}{cpu} disabled")
-    return f"{', '.join(facts)}; Torpor {result['torpor']['version']}"
+    return facts
 
 
 def cpus_text(section: "Section", count: int) -> str:
@@ -135,27 +142,54 @@ def states(section: "Section", of: str = "") -> list[Table]:
     return tables
 
 
+def verdict(result: Any, governor: str | None) -> Verdict | None:
+    """Return how the best other governor, or the one named, compares with the first."""
+    own = sections(result)
+    if (found := over_recordings(result)) is not None:
+        compared = found["comparison"]
+        other = best_other(compared, own[0]["runs"], governor)
+        base = compared["base"]
+        if said := _compared(compared, base, other, "recording"):
+            return said
+    return section_verdict(own[0], governor)
+
+
+def section_verdict(section: "Section", governor: str | None = None) -> Verdict:
+    """Return how the best other governor of a section compares with the first."""
+    compared, best = section["comparison"], verdict_of(section)
+    base = compared["base"]
+    other = best_other(compared, section["runs"], governor)
+    said = None if best.startswith("No verdict") else _compared(compared, base, other, "seed")
+    return said or Verdict("", best.partition(". ")[0])
+
+
+def _compared(
+    compared: "results.Comparison", base: int | None, other: int | None, draws: str
+) -> Verdict | None:
+    """Return how a column compares with the base; None where there are not both."""
+    if base is None or other is None:
+        return None
+    return headline(compared, base, other, draws)
+
+
 def explain(result: Any, governor: str | None) -> list[str]:
     """Return what differs, where, when, by which inputs, and what it cannot show."""
     said = []
     several = sections(result)
     for section in several:
         runs = section["runs"]
-        places = [place for place, run in enumerate(runs) if not run["error"]]
         base = section["comparison"]["base"]
         if base is None:
-            said.append("No governor finished, so nothing is compared.")
             continue
-        other = other_of(section["comparison"]["labels"], base, places, governor)
-        name = f"{section['trace']['path']}: " if "trace" in section and len(several) > 1 else ""
+        other = best_other(section["comparison"], runs, governor)
+        if "trace" in section and len(several) > 1:
+            said.append(f"{section['trace']['path']}: {section_verdict(section, governor)}")
         limits = _limits(result, section)
         if other is None:
-            one = side_of_run(runs[base])
-            said += [name + alone(one), verdict_of(section), _inputs(section, [runs[base]]), limits]
+            said += [alone(side_of_run(runs[base])), _inputs(section, [runs[base]]), limits]
             continue
         first, second = side_of_run(runs[base]), side_of_run(runs[other])
         said += [
-            name + headline(section["comparison"], base, other),
             differences(section["comparison"], base, other),
             where(first, second),
             _when(section, first.label, second.label) or _cpus(first, second),
@@ -169,7 +203,7 @@ def explain(result: Any, governor: str | None) -> list[str]:
 def verdict_of(section: "Section") -> str:
     """Return which governor is best in a section, and its cost."""
     sources: Any = section["inputs"]["sleep_length_sources"] if "inputs" in section else {}
-    return verdict(section["runs"], sources)
+    return finding(section["runs"], sources)
 
 
 def _cpus(first: Side, second: Side) -> str:

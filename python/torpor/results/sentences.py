@@ -13,7 +13,8 @@ from torpor._engine import TorporError
 from torpor.results import types as results
 from torpor.results.catalogue import RUNS, difference_unit, first_of, leading, metrics, unit_text
 from torpor.results.comparison import correction_text, needed_text, percent
-from torpor.results.table import counted, minus, share
+from torpor.results.numbers import listing
+from torpor.results.table import Verdict, counted, minus, share
 
 _NAMED = 4
 #: Changes that a verdict names.
@@ -139,46 +140,67 @@ def _rough(value: float) -> str:
     return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
-def headline(compared: "results.Comparison", base: int, other: int, draws: str = "seed") -> str:
-    """Return the cost of the other column in one sentence: power and wake-up latency.
+def headline(
+    compared: "results.Comparison", base: int, other: int, draws: str = "seed"
+) -> Verdict | None:
+    """Return the cost of the other column: power and wake-up latency; None for one paired run.
 
     ``draws`` is what the samples of a paired comparison are.
     """
-    labels, samples = compared["labels"], compared["samples"]
+    labels, is_paired = compared["labels"], compared["sampling"] == "paired"
+    if is_paired and compared["samples"] < 2:
+        return None
     changes = {row["key"]: row["cells"][other]["change"] for row in compared["rows"]}
-    parts, alike = [], []
-    key = next((key for key in leading("cost", *RUNS) if changes.get(key)), None)
-    power = changes[key] if key else None
-    if key and power:
-        metric = metrics()[key]
-        pct = power["relative_pct"]
-        size, unit = (power["difference"], difference_unit(metric)) if pct is None else (pct, "%")
-        if not _differs(compared, power):
-            alike.append(metric["noun"])
-        elif size < 0:
-            parts.append(f"saves {_rough(-size)} {unit} of {metric['noun']}")
-        else:
-            parts.append(f"takes {_rough(size)} {unit} more {metric['noun']}")
-    delay, *_ = leading("delay", *RUNS)
-    if latency := changes.get(delay):
-        late_us = latency["difference"]
-        when = "later" if late_us > 0 else "earlier"
-        if _differs(compared, latency) and late_us:
-            parts.append(f"wakes {_rough(abs(late_us))} µs {when}")
-        elif compared["sampling"] == "paired":
-            alike.append(metrics()[delay]["noun"])
-        else:
-            parts.append("wakes as fast")
-    if alike:
-        beyond = " beyond chance" if compared["sampling"] == "paired" else ""
-        parts.append(f"shows no difference in {' or '.join(alike)}{beyond}")
-    if not parts or (compared["sampling"] == "paired" and samples < 2):
-        return ""
-    if compared["sampling"] == "paired":
-        basis = counted(samples, draws)
+    found = [each for each in (_power(compared, changes), _delay(compared, changes)) if each]
+    # A difference has words; what shows none is named by its noun.
+    moved = [words for words, _ in found if words]
+    alike = " or ".join(noun for words, noun in found if not words)
+    beyond = " beyond chance" if is_paired else ""
+    if moved:
+        first, *others = moved
+        figure = " and ".join([f"{first} than {labels[base]}", *others])
+        figure += f", with no difference in {alike}{beyond}" if alike else ""
+    elif alike:
+        figure = f"shows no difference from {labels[base]} in {alike}{beyond}"
     else:
-        basis = f"{samples} equal {draws}s" if samples > 1 else "one recording"
-    return f"Against {labels[base]}, {labels[other]} {' and '.join(parts)} ({basis})."
+        return None
+    return Verdict(labels[other], figure, _certainty(compared, draws))
+
+
+def _power(compared: "results.Comparison", changes: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the change of power, empty without a difference, and the metric's noun."""
+    key = next((key for key in leading("cost", *RUNS) if changes.get(key)), None)
+    if key is None:
+        return None
+    metric, change = metrics()[key], changes[key]
+    if not _differs(compared, change):
+        return "", metric["noun"]
+    pct = change["relative_pct"]
+    size, unit = (change["difference"], difference_unit(metric)) if pct is None else (pct, "%")
+    more = "more" if size > 0 else "less"
+    return f"takes {_rough(abs(size))} {unit} {more} {metric['noun']}", metric["noun"]
+
+
+def _delay(compared: "results.Comparison", changes: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the change of the wake-up latency, empty without a difference, and its noun."""
+    key, *_ = leading("delay", *RUNS)
+    if not (change := changes.get(key)):
+        return None
+    late_us = change["difference"]
+    if not _differs(compared, change) or not late_us:
+        return "", metrics()[key]["noun"]
+    when = "later" if late_us > 0 else "sooner"
+    return f"wakes {_rough(abs(late_us))} µs {when}", metrics()[key]["noun"]
+
+
+def _certainty(compared: "results.Comparison", draws: str) -> str:
+    """Say how sure a difference is."""
+    samples = compared["samples"]
+    if compared["sampling"] == "paired":
+        return counted(samples, draws)
+    if samples > 1:
+        return f"exact: its {samples} {draws}s are equal"
+    return "one recording: no measure of chance"
 
 
 def _differs(compared: "results.Comparison", change: Any) -> bool:
@@ -187,19 +209,34 @@ def _differs(compared: "results.Comparison", change: Any) -> bool:
     return bool(change["text"]) and (is_single or bool(change["is_significant"]))
 
 
-def changed(compared: "results.Comparison", base: int, other: int, draws: str) -> str:
-    """Return the differences of the most important metrics in one sentence."""
+def changed(
+    compared: "results.Comparison", base: int, other: int, draws: str, first: Any = None
+) -> Verdict:
+    """Return the differences of the most important metrics, the row ``first`` before others."""
     labels, samples = compared["labels"], compared["samples"]
     if samples < 2:
-        return f"One {draws} of {labels[base]} and {labels[other]} cannot show a difference."
-    found = [
-        f"{row['title']} by {change['text']}" for row, _, change in _beyond(compared, other)[1]
-    ]
-    said = "shows no difference beyond chance"
-    if found:
-        *first, last = found[:_VERDICT]
-        said = f"changes {', '.join(first)}{' and ' * bool(first)}{last}"
-    return f"Against {labels[base]}, {labels[other]} {said} ({counted(samples, draws)})."
+        return Verdict("", f"One {draws} of {labels[base]} and {labels[other]} shows no difference")
+    found = _beyond(compared, other)[1]
+    if first is not None:
+        found.sort(key=lambda each: each[0] is not first)
+    kinds = {row["kind"] for row, _, _ in found}
+    # Energy is power once more.
+    found = [each for each in found if each[0]["kind"] != "energy" or "power" not in kinds]
+    said = [_moved(row["title"], change) for row, _, change in found[:_VERDICT]]
+    if not said:
+        figure = f"shows no difference from {labels[base]} beyond chance"
+    elif first is None or found[0][0] is first:
+        figure = f"{listing(said)}, against {labels[base]}"
+    else:
+        figure = f"shows no difference from {labels[base]} in {first['title']} beyond chance"
+        figure += f", but {listing(said[: _VERDICT - 1])}"
+    return Verdict(labels[other], figure, counted(samples, draws))
+
+
+def _moved(title: str, change: Any) -> str:
+    """Return whether a metric is raised or lowered, and by how much."""
+    way, size = ("raises" if change["difference"] > 0 else "lowers"), change["text"]
+    return f"{way} {title} by {size.lstrip('+' + minus('-'))}"
 
 
 def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:
@@ -240,6 +277,72 @@ def differences(compared: "results.Comparison", base: int, other: int, most: int
         return f"{who}: none of {len(known)} metrics differs{more} ({basis}).{open_text}"
     count = f"{len(found)} of {len(known)} metrics differ{more} ({basis})"
     return f"{who}: {count}, among them {', '.join(shown)}.{open_text}"
+
+
+def is_reference(label: str) -> bool:
+    """Whether a governor always takes the same state."""
+    return label.partition(" ")[0].partition(",")[0] in REFERENCES
+
+
+def known_row(compared: "results.Comparison", *keys: str) -> Any:
+    """Return the first of the rows with these keys that is known."""
+    rows = {row["key"]: row for row in compared["rows"]}
+    return next((rows[key] for key in keys if key in rows and is_known(rows[key])), None)
+
+
+def is_known(row: Any) -> bool:
+    """Whether any column knows a row's value."""
+    return any(cell["value"] is not None for cell in row["cells"])
+
+
+def best_other(
+    compared: "results.Comparison", runs: Sequence[Any], governor: str | None = None
+) -> int | None:
+    """Return the column to compare with the base: the competitor that takes the least power.
+
+    It is that of ``governor``, if one is named.
+    """
+    base = compared["base"]
+    if base is None:
+        return None
+    places = [place for place, run in enumerate(runs) if not run["error"]]
+    known = known_row(compared, *leading("cost", *RUNS))
+    rivals = [
+        (float(known["cells"][place]["value"] or 0.0), place)
+        for place in (places if known and governor is None else ())
+        if place != base
+        and runs[place]["kind"] == "governor"
+        and not is_reference(runs[place]["governor"])
+        and known["cells"][place]["value"] is not None
+    ]
+    return min(rivals)[1] if rivals else other_of(compared["labels"], base, places, governor)
+
+
+#: Groups of metrics that matter, as places of the catalogue; how many each has at most, and all.
+GROUPS = {
+    "Work": "work",
+    "Power": "power",
+    "Delay": "delay",
+    "Depth": "depth",
+    "Wake-ups": "wakeups",
+}
+_GROUP_ROWS = 2
+_ROWS = 8
+
+
+def groups(compared: "results.Comparison") -> list[tuple[str, list[Any]]]:
+    """Return the rows that matter, in groups."""
+    rows = {row["key"]: row for row in compared["rows"]}
+    found: list[tuple[str, list[Any]]] = []
+    left = _ROWS
+    for name, place in GROUPS.items():
+        keys = leading(place, *RUNS)
+        known = [rows[key] for key in keys if key in rows and is_known(rows[key])]
+        own = known[: min(_GROUP_ROWS, left)]
+        left -= len(own)
+        if own:
+            found.append((name, own))
+    return found
 
 
 def other_of(

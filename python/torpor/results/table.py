@@ -49,6 +49,36 @@ class Table(NamedTuple):
     more: str = "--format json"
 
 
+class Verdict(NamedTuple):
+    """The one comparison of a result, with which its page and its text begin.
+
+    >>> str(Verdict("teo", "takes 9 % less power than menu", "10 seeds"))
+    'teo takes 9 % less power than menu (10 seeds).'
+    """
+
+    #: What is judged; empty where nothing is.
+    subject: str
+    #: What it does, by how much, against what; or why nothing can be said.
+    figure: str
+    #: How sure that is; empty where the figure says it.
+    certainty: str = ""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        text = f"{self.subject} {self.figure}".strip().rstrip(".")
+        return f"{text} ({self.certainty})." if self.certainty else f"{text}."
+
+
+class Brief(NamedTuple):
+    """What a terminal shows below a verdict, unless all is requested."""
+
+    tables: list[Table]
+    #: Notes that change what a reader does, the most urgent first.
+    notes: list[str]
+    #: How to read the tables, and in the last line what was run.
+    basis: list[str]
+
+
 class Post(NamedTuple):
     """A result as text, tables and notes, before any painter."""
 
@@ -58,6 +88,9 @@ class Post(NamedTuple):
     notes: list[str]
     #: After the facts, in a page.
     picture: "Chart | None" = None
+    verdict: Verdict | None = None
+    #: By default a terminal shows all but details.
+    brief: Brief | None = None
 
 
 def number(value: float | None, digits: int = 0, *, is_signed: bool = False) -> Cell:

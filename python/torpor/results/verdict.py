@@ -26,7 +26,7 @@ _UNKNOWN_SHARE_MAX = 0.5
 _SHARE_MIN = 0.005
 
 
-def verdict(runs: Sequence[Run], sleep_length_sources: Mapping[str, Any] | None = None) -> str:
+def finding(runs: Sequence[Run], sleep_length_sources: Mapping[str, Any] | None = None) -> str:
     """Name the governor nearest the oracle (or with the least energy), and its cost in wake-up
     latency.
 

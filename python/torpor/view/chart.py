@@ -42,6 +42,10 @@ _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100)
 _LEAST = 1.3
 
 
+#: Colours on which text is in ink; on the others it is in the paper's colour.
+_PALE = ("--run", "--wash", "--rule")
+
+
 class _Box(NamedTuple):
     left: float
     top: float
@@ -132,6 +136,7 @@ def _drawn(chart: Chart | Rows) -> tuple[str, float]:
     frame = _Frame(chart)
     parts = [*_heading(chart), *frame.axes()]
     marks: list[_Mark] = []
+    unnamed: list[_Box] = []
     lines, words = frame.floor_line()
     for series in chart.series:
         placed = [frame.place(point) for point in series.points]
@@ -145,6 +150,10 @@ def _drawn(chart: Chart | Rows) -> tuple[str, float]:
             )
         labelled = zip(series.points, placed, strict=True)
         _add_marks(marks, series, [(point.label, at) for point, at in labelled if point.label])
+        labelled = zip(series.points, placed, strict=True)
+        unnamed += [_square(*at, series.radius) for point, at in labelled if not point.label]
+    # A label is on no point, also of those without one.
+    words += unnamed if marks else []
     # Large points first: they are the ones that a reader looks for.
     marks.sort(key=lambda mark: -mark.radius)
     for series in chart.series:
@@ -554,5 +563,7 @@ def _text(
     style += f' text-anchor="{anchor}"' if anchor != "start" else ""
     if has_halo:
         style += ' stroke="var(--paper)" stroke-width="3" paint-order="stroke"'
-    fill = _fill("--ink" if is_on and colour.startswith("--") else colour)
+    if is_on and colour.startswith("--"):
+        colour = "--ink" if colour in _PALE else "--paper"
+    fill = _fill(colour)
     return f'<text x="{x:.1f}" y="{y:.1f}" {fill}{style}>{escape(text)}</text>'

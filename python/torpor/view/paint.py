@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from torpor.results.table import CHANGE, UNKNOWN, Cell, Post, Table, word
+from torpor.results.table import CHANGE, UNKNOWN, Brief, Cell, Post, Table, word
 from torpor.results.text import csv_text, printable
 
 #: Width of a mailing list's lines.
@@ -17,6 +17,10 @@ _MAIL = 72
 #: Running text is hard to read in longer lines.
 _PROSE = 100
 _GAP = 2
+#: Wider tables are folded, also in a pipe.
+_WIDEST = 132
+#: Notes of a result in brief.
+_NOTES = 3
 #: Longer words fold. Numbers are shorter.
 _CELL = 18
 #: Least width of a key on a terminal, however narrow that is.
@@ -45,14 +49,21 @@ def _plain(posts: Sequence[Post], width: int) -> str:
     return "\n\n".join(text.post(post) for post in posts) + "\n"
 
 
-def terminal(post: Post, width: int, escape: str = "") -> str:
+def terminal(post: Post, width: int, escape: str = "", more: str = "") -> str:
     """Return text of this many columns, without details and the end of long tables.
 
-    ``escape`` starts a colour; empty for none.
+    ``escape`` starts a colour; empty for none. A result in brief ends with how to see ``more``;
+    without it all is shown.
     """
     prose = width if width >= UNLIMITED else min(width, _PROSE)
+    painter = _Text(min(width, _WIDEST), prose, printable, escape)
+    if more and post.brief:
+        return painter.brief(post, post.brief, more) + "\n"
     tables = [_shown(table) for table in post.tables if not table.is_detail]
-    return _Text(width, prose, printable, escape).post(post._replace(tables=tables)) + "\n"
+    notes = post.notes
+    if post.brief:
+        notes = [*notes, *post.brief.basis[:-1]]
+    return painter.whole(post._replace(tables=tables, notes=notes)) + "\n"
 
 
 def tables_text(tables: Sequence[Table], width: int, escape: str = "") -> str:
@@ -111,6 +122,31 @@ class _Text(NamedTuple):
     #: Starts a colour; empty for none.
     escape: str = ""
 
+    def brief(self, post: Post, brief: Brief, more: str) -> str:
+        """Return the verdict, the rows that matter, and few notes."""
+        tables = [_shown(table) for table in brief.tables if table.rows]
+        whole = Post("", [], tables, brief.notes[:_NOTES])
+        *basis, last = brief.basis
+        # A terminal's reader sees what is missing.
+        ends = [*basis, f"{last.rstrip('.')}. More: {more}"]
+        lines = [line for text in ends for line in self._folded(text, self.prose, "  ")]
+        head = self._headline(str(post.verdict or post.title))
+        return "\n".join([*head, self.post(whole).lstrip("\n"), "", *lines])
+
+    def whole(self, post: Post) -> str:
+        """Return the verdict, and all of a post."""
+        verdict = str(post.verdict or "")
+        if not verdict or verdict == post.title:
+            return self.post(post)
+        return "\n".join([*self._headline(verdict), self.post(post)])
+
+    def _headline(self, text: str) -> list[str]:
+        """Return a verdict and an empty line."""
+        lines = self._folded(text, self.prose)
+        if self.escape:
+            lines = [f"{self.escape}[1m{line}{self.escape}[0m" for line in lines]
+        return [*lines, ""]
+
     def post(self, post: Post) -> str:
         lines = self._folded(post.title, self.prose)
         for fact in post.facts:
@@ -131,26 +167,55 @@ class _Text(NamedTuple):
             ["1"] * len(table.headings),
             *([_style(cell) for cell in row] for row in table.rows),
         ]
-        widths, blocks = self._layout(table, texts)
+        widths, blocks, gap = self._layout(table, texts)
         left = left_columns(table)
         lines: list[str] = []
         for block in blocks:
             lines += [""] * bool(lines)
             for row, style in zip(texts, styles, strict=True):
                 cells = [(row[at], widths[at], at in left, style[at]) for at in block]
-                lines += self._row(cells)
+                lines += self._row(cells, gap)
         return lines
 
-    def _layout(self, table: Table, texts: list[list[str]]) -> tuple[list[int], list[list[int]]]:
-        """Return the columns' widths, and the columns of each table that fits."""
-        keys, places = list(range(table.keys)), range(table.keys, len(table.headings))
+    def _layout(
+        self, table: Table, texts: list[list[str]]
+    ) -> tuple[list[int], list[list[int]], int]:
+        """Return the columns' widths, the columns of each table that fits, and their gap."""
+        every = list(range(len(table.headings)))
+        if self.spell is printable:
+            # On a terminal no more is folded than has to be.
+            widths, least = self._widths(table, texts, is_whole=True), self._widths(table, texts)
+            while _room(widths, every) > self.width + _GAP and widths != least:
+                widest = max(every, key=lambda place: widths[place] - least[place])
+                widths[widest] -= 1
+            if _room(widths, every) <= self.width + _GAP:
+                return widths, [every], _GAP
+        widths = self._widths(table, texts)
+        for gap in (_GAP, 1):
+            # Better a narrow gap than a second table with the last column.
+            if _room(widths, every, gap) <= self.width + gap:
+                return widths, [every], gap
+        return widths, self._blocks(table, widths), _GAP
+
+    def _widths(self, table: Table, texts: list[list[str]], *, is_whole: bool = False) -> list[int]:
+        """Return the columns' widths: a heading folds at its blanks, a number and a key do not."""
         widths = []
         for place, heading in enumerate(texts[0]):
-            # A heading folds at its blanks; a key is in one line where it fits.
-            is_whole = place < table.keys or self.width >= UNLIMITED
-            words = [heading] if is_whole else heading.split() or [""]
-            widest = max(len(text) for text in (*words, *(row[place] for row in texts[1:])))
-            widths.append(max(1, widest if is_whole else min(_CELL, widest)))
+            of = [
+                (row[place], cells[place]) for row, cells in zip(texts[1:], table.rows, strict=True)
+            ]
+            numbers = [len(text) for text, cell in of if isinstance(cell.value, float)]
+            words = [len(text) for text, _ in of]
+            if is_whole or place < table.keys:
+                widths.append(max(1, len(heading), *words))
+            else:
+                words += map(len, heading.split())
+                widths.append(max(1, min(_CELL, max(words, default=1)), *numbers))
+        return widths
+
+    def _blocks(self, table: Table, widths: list[int]) -> list[list[int]]:
+        """Return the columns of each table that fits; keys, which are in each, may get narrower."""
+        keys, places = list(range(table.keys)), range(table.keys, len(table.headings))
         step = table.together
         groups = [list(places[at : at + step]) for at in range(0, len(places), step)]
         least = max((_room(widths, group) for group in groups), default=0)
@@ -167,20 +232,20 @@ class _Text(NamedTuple):
                 blocks[-1] += group
             else:
                 blocks.append(list(group))
-        return widths, [[*keys, *block] for block in blocks or [[]]]
+        return [[*keys, *block] for block in blocks or [[]]]
 
-    def _row(self, cells: Sequence[tuple[str, int, bool, str]]) -> list[str]:
+    def _row(self, cells: Sequence[tuple[str, int, bool, str]], gap: int) -> list[str]:
         parts = [textwrap.wrap(text, width) or [""] for text, width, _, _ in cells]
         lines = []
         for level in range(max(len(part) for part in parts)):
             drawn = []
             for part, (_, width, is_left, style) in zip(parts, cells, strict=True):
                 text = part[level] if level < len(part) else ""
-                gap = " " * (width - len(text))
+                blank = " " * (width - len(text))
                 if self.escape and style and text:
                     text = f"{self.escape}[{style}m{text}{self.escape}[0m"
-                drawn.append(text + gap if is_left else gap + text)
-            lines.append((" " * _GAP).join(drawn).rstrip())
+                drawn.append(text + blank if is_left else blank + text)
+            lines.append((" " * gap).join(drawn).rstrip())
         return lines
 
     def _folded(self, text: str, width: int, indent: str = "") -> list[str]:
@@ -203,8 +268,8 @@ def _style(cell: Cell) -> str:
     return "1" if cell.is_best else "2" if cell.value is None else ""
 
 
-def _room(widths: Sequence[int], places: Sequence[int]) -> int:
-    return sum(widths[place] + _GAP for place in places)
+def _room(widths: Sequence[int], places: Sequence[int], gap: int = _GAP) -> int:
+    return sum(widths[place] + gap for place in places)
 
 
 def markdown(posts: Sequence[Post]) -> str:

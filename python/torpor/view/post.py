@@ -49,8 +49,15 @@ def post(result: Any, form: str = "lkml") -> str:
 
 
 def post_text(
-    found: Post, form: str | None = None, width: int = paint.WIDTH, escape: str = ""
+    found: Post,
+    form: str | None = None,
+    width: int = paint.WIDTH,
+    escape: str = "",
+    more: str = "",
 ) -> str:
-    """Write tables in a form; by default as text for a terminal of this width."""
+    """Write tables in a form; by default as text for a terminal of this width.
+
+    ``more`` says how to see what a result in brief leaves out; without it, nothing is.
+    """
     painter = _PAINTERS.get(form or "")
-    return painter([found]) if painter else paint.terminal(found, width, escape)
+    return painter([found]) if painter else paint.terminal(found, width, escape, more)

@@ -58,7 +58,7 @@ def posted(result: Any) -> Post:
     if found is None:
         expected = ", ".join(KINDS)
         raise TorporError(f"a result of kind `{_name(result)}` has no tables: expected {expected}")
-    return found.post(result)
+    return found.post(result)._replace(verdict=found.verdict(result, None))
 
 
 def explain(result: Any, *, governor: str | None = None) -> list[str]:
@@ -71,8 +71,8 @@ def explain(result: Any, *, governor: str | None = None) -> list[str]:
     governor that is not in it.
 
     >>> result = torpor.replay(recording, platform="i5-10600k", governors=["menu", "teo"])
-    >>> torpor.explain(result)[0][:30]
-    'Against menu, teo takes 0.87 %'
+    >>> torpor.explain(result)[0][:53]
+    'teo takes 0.87 % more idle power than menu and wakes '
     """
     data = result.to_dict() if hasattr(result, "to_dict") else result
     found = KINDS.get(_name(data))
@@ -81,7 +81,9 @@ def explain(result: Any, *, governor: str | None = None) -> list[str]:
         raise TorporError(
             f"nothing to explain in a result of kind `{_name(data)}`: expected {expected}"
         )
-    return [sentence for sentence in found.explain(data, governor) if sentence]
+    verdict = found.verdict(data, governor)
+    said = [str(verdict)] if verdict else []
+    return [*said, *(sentence for sentence in found.explain(data, governor) if sentence)]
 
 
 def unverified(result: Any) -> list[str]:

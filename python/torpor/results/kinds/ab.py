@@ -26,7 +26,7 @@ from torpor.results.cells import (
 from torpor.results.comparison import base_text, short_labels
 from torpor.results.kind import COUNTED, Clusters, Column, Growing, Input, Kind, cluster
 from torpor.results.kinds.diff import Counts
-from torpor.results.picture import of_states
+from torpor.results.picture import COLOURS, POINTED, Chart, Picture, Point, Series, of_states
 from torpor.results.sentences import Counts as Sums
 from torpor.results.sentences import (
     Side,
@@ -36,13 +36,17 @@ from torpor.results.sentences import (
     changed,
     counts_of,
     differences,
+    known_row,
     none,
     other_of,
     where,
 )
 from torpor.results.shapes import CpuNumber, Some
-from torpor.results.table import Post, Table, counted, number, share, word
+from torpor.results.table import Brief, Post, Table, Verdict, counted, number, share, word
 from torpor.results.types import Comparison, Version
+
+#: Rows that a terminal shows.
+_ROWS = 8
 
 
 class AbGovernor(TypedDict):
@@ -136,7 +140,34 @@ def post(result: Ab) -> Post:
         for g in result["governors"]
     ]
     facts = [machine, f"Governors: {', '.join(offered)}"]
-    return Post(f"{shlex.join(result['command'])}: {rounds}", facts, tables, _notes(result))
+    title = f"{shlex.join(result['command'])}: {rounds}"
+    brief = Brief([], _urgent(result), [f"{title}, {machine}"])
+    if found is not None:
+        brief.tables.append(tables[0]._replace(rows=tables[0].rows[:_ROWS]))
+    return Post(title, facts, tables, _notes(result), brief=brief)
+
+
+def _urgent(result: Ab) -> list[str]:
+    """Return what a reader must know of a comparison."""
+    found, notes = result["comparison"], []
+    if found is None:
+        return []
+    if result["rounds"] > result["finished_rounds"]:
+        notes.append(
+            f"It ended early, after {result['finished_rounds']} of {result['rounds']} rounds."
+        )
+    if found["samples"] < 2:
+        notes.append("One round cannot show what differs by chance: run at least --rounds 2.")
+    elif (row := known_row(found, "figure", "wall_s")) is not None:
+        needed = [cell["change"]["pairs_needed"] for cell in row["cells"] if cell["change"]]
+        if most := max((count for count in needed if count), default=0):
+            notes.append(
+                f"To confirm the difference in {row['title']} you need {most:,} rounds "
+                "(80 % power)."
+            )
+    if not any(row["key"] == "figure" for row in found["rows"]):
+        notes.append("No figure: the command did not print a number in every run (--metric).")
+    return notes
 
 
 def _runs(result: Ab, short: Mapping[str, str]) -> Table:
@@ -256,10 +287,22 @@ def _sum(states: Iterable[Mapping[str, Any]], key: str) -> float | None:
     return sum_or_none([state[key] for state in states])
 
 
+def verdict(result: Ab, governor: str | None) -> Verdict:
+    """Return what the other governor does to the command's own figure, and to what else."""
+    found = result["comparison"]
+    if found is None or found["base"] is None:
+        text = f"No round of {result['rounds']} was finished, so nothing is compared"
+        return Verdict("", text)
+    other = other_of(found["labels"], found["base"], range(len(found["labels"])), governor)
+    if other is None:
+        return Verdict("", alone(_side(result, found["labels"][found["base"]])))
+    return changed(found, found["base"], other, "round", known_row(found, "figure", "wall_s"))
+
+
 def explain(result: Ab, governor: str | None) -> list[str]:
     found = result["comparison"]
     if found is None or found["base"] is None:
-        return [f"No round of {result['rounds']} was finished, so nothing is compared."]
+        return []
     labels = found["labels"]
     other = other_of(labels, found["base"], range(len(labels)), governor)
     reasons = [f"other machines and loads: this is 1 machine, {result['finished_rounds']} rounds"]
@@ -270,7 +313,6 @@ def explain(result: Ab, governor: str | None) -> list[str]:
     if other is None:
         return [alone(sides[0]), limits]
     return [
-        changed(found, found["base"], other, "round"),
         differences(found, found["base"], other),
         where(sides[found["base"]], sides[other]),
         limits,
@@ -327,6 +369,26 @@ def states(result: Ab) -> list[tuple[str, Clusters]]:
     return runs
 
 
+def pictures(result: Ab) -> list[Picture]:
+    """Return the command's figure by round, and the states of each governor."""
+    labels = [governor["label"] for governor in result["governors"]]
+    series = []
+    for place, label in enumerate(labels):
+        runs = [(run["round"], run["figure"]) for run in result["runs"] if run["governor"] == label]
+        points = [
+            Point(float(number), value, f"{label}, round {number}: {value:g}")
+            for number, value in sorted(runs, key=lambda run: run[0])
+            if value is not None
+        ]
+        series.append(Series(label, points, COLOURS[place % len(COLOURS)], 3.0, is_line=True))
+    others = of_states(states(result))
+    if any(len(one.points) < 2 for one in series):
+        return others
+    lead = f"What the command printed in each round. {POINTED}"
+    chart = Chart("figure by round", "round", "figure", series, size=(620.0, 300.0))
+    return [Picture("The command's figure", lead, [chart]), *others]
+
+
 def inputs(result: Ab) -> list[Input]:
     """Return the kernel and the governors."""
     named = ", ".join(" ".join([g["name"], *g["parameters"]]) for g in result["governors"])
@@ -352,10 +414,11 @@ KIND = Kind(
     post,
     COUNTED,
     explain,
+    verdict=verdict,
     shape=Ab,
     columns=columns,
     inputs=inputs,
-    pictures=lambda result: of_states(states(result)),
+    pictures=pictures,
     growing=Growing(
         lambda first: {"governors", "command", "rounds"} <= set(first), _finished, (AbHead,)
     ),

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 from torpor.results.cells import compared
 from torpor.results.kind import Kind
 from torpor.results.sentences import cannot_show, differences
-from torpor.results.table import Post
+from torpor.results.table import Post, Verdict
 from torpor.results.types import Comparison, Version
 
 
@@ -39,8 +39,8 @@ def post(result: Beside) -> Post:
 
 def explain(result: Beside, _governor: str | None) -> list[str]:
     found = result["comparison"]
-    said = [f"{len(result['sources'])} results with {len(found['rows'])} metrics to compare."]
-    for place in range(1, len(found["labels"])):
+    said = []
+    for place in range(2, len(found["labels"])):
         if found["base"] is not None and place != found["base"]:
             said.append(differences(found, found["base"], place))
     differing = sum(note.startswith("Besides the column") for note in result["notes"])
@@ -48,5 +48,13 @@ def explain(result: Beside, _governor: str | None) -> list[str]:
     return [*said[:4], cannot_show([limits, "chance, with 0 paired runs"])]
 
 
+def verdict(result: Beside, _governor: str | None) -> Verdict:
+    """Return how the second column differs from the first."""
+    found = result["comparison"]
+    if found["base"] != 0:
+        return Verdict("", f"{len(result['sources'])} results, {len(found['rows'])} metrics")
+    return Verdict("", differences(found, 0, 1))
+
+
 _NO_TRACE = "its results have pages of their own, with their traces."
-KIND = Kind("beside", post, _NO_TRACE, explain, shape=Beside)
+KIND = Kind("beside", post, _NO_TRACE, explain, verdict=verdict, shape=Beside)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.kind import Input, Kind
-from torpor.results.table import Post, Table, counted, number, word
+from torpor.results.table import Post, Table, Verdict, counted, number, word
 
 #: Values for no limit, and for a timer that never expires.
 _NO_LIMIT_NS = 2_000_000_000_000
@@ -41,6 +41,14 @@ def post(result: results.Check) -> Post:
         facts.append(f"memory per CPU: {result['percpu_bytes']} bytes")
     notes = [f"ended early: {result['ended_early']}"] if result["ended_early"] else []
     return Post(title, facts, [Table("findings", "", headings, rows)] if rows else [], notes)
+
+
+def verdict(result: results.Check, _governor: str | None) -> Verdict:
+    """Return the rules that the governor breaks."""
+    kinds = [finding["kind"] for finding in result["findings"]]
+    broken = f"breaks {', '.join(kinds)}" if kinds else "breaks no rule"
+    certainty = f"{result['decisions']:,} decisions, seed {result['seed']}"
+    return Verdict(result["governor"], broken, certainty)
 
 
 def finding_text(finding: results.Finding, report: results.Check, width: int = 100) -> str:
@@ -160,4 +168,6 @@ def inputs(result: results.Check) -> list[Input]:
     return [Input("governor", result["governor"], sha256)] if sha256 else []
 
 
-KIND = Kind("check", post, "the calls were random, and no machine ran.", inputs=inputs)
+KIND = Kind(
+    "check", post, "the calls were random, and no machine ran.", verdict=verdict, inputs=inputs
+)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Counters of idle states between snapshots: ``torpor diff`` and ``torpor stat``."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from torpor import _engine
@@ -21,8 +21,23 @@ from torpor.results.sentences import (
     where,
 )
 from torpor.results.shapes import CpuNumber, Some
-from torpor.results.table import UNKNOWN, Cell, Post, Table, minus, number, share, word
+from torpor.results.table import (
+    CHANGE,
+    UNKNOWN,
+    Brief,
+    Cell,
+    Post,
+    Table,
+    Verdict,
+    counted,
+    minus,
+    number,
+    share,
+    word,
+)
 from torpor.results.types import Version
+
+_CHANCE = "n.s.: not significant, 0 is in the 95 % interval"
 
 
 class Counts(TypedDict):
@@ -174,7 +189,14 @@ def post(result: Diff) -> Post:
                 tables.append(_got(group, column))
     label = ", ".join(dict.fromkeys(interval["label"] for interval in result["intervals"]))
     facts = [_fact(interval) for interval in result["intervals"]]
-    return Post(f"idle counters: {label}", facts, tables, _notes(result))
+    title = f"idle counters: {label}"
+    notes = _notes(result)
+    brief = None
+    if compared := [table for table in tables if table.name == "totals"]:
+        brief = Brief(
+            compared, [note for note in notes if note != _CHANCE], [f"{title}; {facts[-1]}"]
+        )
+    return Post(title, facts, tables, notes, brief=brief)
 
 
 def _fact(interval: Interval) -> str:
@@ -219,24 +241,44 @@ def _got(group: DiffGroup, column: DiffColumn) -> Table:
 
 
 def _comparison(group: DiffGroup, cpus: str) -> Table:
-    """Return a row for each figure, a column for each label."""
+    """Return a row for each figure, and for each label its value and change from the first's."""
     columns = group["columns"]
-    totals: list[Mapping[str, Any]] = [column["total"] for column in columns]
     rows = [
-        [word("usage per s"), *(number(_per_second(column), 1) for column in columns)],
-        [word("mean sleep µs"), *(number(total["mean_sleep_us"], 1) for total in totals)],
+        _figures("usage per s", [_per_second(column) for column in columns], 1),
+        _figures("mean sleep µs", [column["total"]["mean_sleep_us"] for column in columns], 1),
     ]
     for place, state in enumerate(group["states"]):
         shares = [share(column["states"][place]["residency_ratio"], 1) for column in columns]
-        rows.append([word(f"time in {state['name']} %"), *(number(each, 2) for each in shares)])
+        rows.append(_figures(f"time in {state['name']} %", shares, 2, is_share=True))
     for key, words in (("above", "too deep (above) %"), ("below", "too shallow (below) %")):
-        ratios = [share(total[f"{key}_ratio"], 1) for total in totals]
-        rows.append([word(words), *(number(ratio, 2) for ratio in ratios)])
-        rows.append([word(f"change of {key}, points"), *(_change(c, key) for c in columns)])
-    rows.append([word("rejected"), *(number(total["rejected"]) for total in totals)])
-    headings = ["", *(column["label"] for column in columns)]
-    title = f"{cpus}: changes from {columns[0]['label']}, with 95 % intervals"
-    return Table("totals", title, headings, rows)
+        ratios: list[Any] = [column["total"][f"{key}_ratio"] for column in columns]  # type: ignore[literal-required]
+        first, *cells = [number(share(ratio, 1), 2) for ratio in ratios]
+        row = [word(words), first]
+        for column, cell in zip(columns[1:], cells, strict=True):
+            row += [cell, _change(column, key)]
+        rows.append(row)
+    rows.append(_figures("rejected", [column["total"]["rejected"] for column in columns], 0))
+    headings = ["", columns[0]["label"]]
+    for column in columns[1:]:
+        headings += [column["label"], f"{CHANGE}{column['label']}"]
+    title = f"{cpus}: changes from {columns[0]['label']}, in percentage points with 95 % intervals"
+    return Table("totals", title, headings, rows, keys=2, together=2)
+
+
+def _figures(
+    title: str, values: Sequence[float | None], digits: int, *, is_share: bool = False
+) -> list[Cell]:
+    """Return the first value, and others with their changes: in percent, of shares in points."""
+    first, *others = values
+    row = [word(title), number(first, digits)]
+    for value in others:
+        if value is None or first is None or (not is_share and not first):
+            row += [number(value, digits), word("")]
+            continue
+        size = value - first if is_share else 100 * (value / first - 1)
+        text = minus(f"{size:+.2f} {'pp' if is_share else '%'}") if round(size, 2) else ""
+        row += [number(value, digits), Cell(size, text)]
+    return row
 
 
 def _per_second(column: DiffColumn) -> float | None:
@@ -250,7 +292,9 @@ def _change(column: DiffColumn, key: str) -> Cell:
         return word("")
     points, low, high = (100 * change[k] for k in ("difference", "low", "high"))
     verdict = "" if change["is_significant"] else " n.s."
-    return Cell(points, minus(f"{points:+.2f} [{low:+.2f}, {high:+.2f}]") + verdict)
+    is_better = points < 0 if change["is_significant"] else None
+    text = minus(f"{points:+.2f} pp [{low:+.2f}, {high:+.2f}]") + verdict
+    return Cell(points, text, is_better)
 
 
 def _notes(result: Diff) -> list[str]:
@@ -264,8 +308,69 @@ def _notes(result: Diff) -> list[str]:
     if any(column["residency_of"] == "idle" for column in columns):
         notes.append("the dumps have no clock, so time% is a share of all time in idle states")
     if any(column["changes"] for column in columns):
-        notes.append("n.s.: not significant, 0 is in the 95 % interval")
+        notes.append(_CHANCE)
     return list(dict.fromkeys(notes))
+
+
+def verdict(result: Diff, governor: str | None) -> Verdict:
+    """Return the change of the shares of a wrong depth, over all CPUs."""
+    labels = list(dict.fromkeys(i["label"] for i in result["intervals"]))
+    sums = {label: _sums(result, label) for label in labels}
+    first = sums[labels[0]]
+    if len(labels) == 1:
+        said = [f"{_pct(first[key])} {words}" for key, words in WRONG.items() if key in first]
+        depth = f", {' and '.join(said)}" if said else ""
+        cpus = counted(sum(len(group["cpus"]) for group in result["groups"]), "CPU")
+        return Verdict(f"{labels[0]}:", f"{count_text(first['usage'])} sleeps on {cpus}{depth}")
+    other = labels[other_of(labels, 0, range(len(labels)), governor) or 1]
+    parts = [
+        f"{words} {'more' if sums[other][key] > first[key] else 'less'} often{{}}, "
+        f"{_pct(sums[other][key])} for {_pct(first[key])}"
+        for key, words in WRONG.items()
+        if key in first and key in sums[other] and _pct(sums[other][key]) != _pct(first[key])
+    ]
+    if not parts:
+        return Verdict(other, f"shows no difference from {labels[0]} in depth of sleeps")
+    # The base is named once.
+    than = [f" than {labels[0]}", ""]
+    said = [part.format(base) for part, base in zip(parts, than, strict=False)]
+    return Verdict(other, f"sleeps {', and '.join(said)}", _certainty(result, other))
+
+
+def _certainty(result: Diff, label: str) -> str:
+    """Say in how many groups of CPUs the changes are beyond chance."""
+    columns = [c for group in result["groups"] for c in group["columns"] if c["label"] == label]
+    known = [c for c in columns if c["changes"] and any(c["changes"].values())]
+    sure = [
+        c for c in known if any(x and x["is_significant"] for x in (c["changes"] or {}).values())
+    ]
+    rounds = min((column["rounds"] for column in columns), default=0)
+    repeated = counted(rounds, "round") if rounds > 1 else "one interval each"
+    if not sure:
+        return f"{repeated}; may be chance"
+    of = f" on {len(sure)} of {len(known)} kinds of CPU" if len(known) > 1 else ""
+    return f"{repeated}; beyond chance{of}"
+
+
+def _sums(result: Diff, label: str) -> dict[str, float]:
+    """Return a label's sleeps over all CPUs, and the known shares of a wrong depth."""
+    totals = [
+        column["total"]
+        for group in result["groups"]
+        for column in group["columns"]
+        if column["label"] == label
+    ]
+    usage = sum_or_none([total["usage"] for total in totals]) or 0.0
+    found = {"usage": usage}
+    for key in WRONG:
+        count = sum_or_none([total[key] for total in totals])  # type: ignore[literal-required]
+        if count is not None and usage:
+            found[key] = count / usage
+    return found
+
+
+def _pct(ratio: float) -> str:
+    return f"{100 * ratio:.2f} %"
 
 
 def explain(result: Diff, governor: str | None) -> list[str]:
@@ -436,10 +541,12 @@ KIND = Kind(
     post,
     COUNTED,
     explain,
+    verdict=verdict,
     shape=Diff,
     columns=columns,
     samples=samples,
-    pictures=lambda result: of_states(states(result)),
+    # The verdict is on the depth.
+    pictures=lambda result: of_states(states(result))[::-1],
     growing=Growing(lambda first: first.get("kind") == "diff", _last),
     contradictions=contradictions,
 )

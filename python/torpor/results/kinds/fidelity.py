@@ -11,7 +11,7 @@ from torpor.results.kind import Kind, saved_by
 from torpor.results.picture import Picture, Rows, stacked, state_colour
 from torpor.results.record import Fidelity
 from torpor.results.sentences import cannot_show, count_text
-from torpor.results.table import Cell, Post, Table, number, share, word
+from torpor.results.table import Brief, Cell, Post, Table, Verdict, number, share, word
 
 #: Sources of the time to the next timer.
 _SOURCES = {
@@ -38,7 +38,12 @@ def post(result: "results.Fidelity") -> Post:
     count = result["decisions"]["compared"]
     title = f"{result['trace']['path']}: {count} decisions on {result['platform']}"
     failed = [f"{g['governor']} failed: {g['error']}" for g in result["governors"] if g["error"]]
-    return Post(title, _facts(result), tables, [*failed, *result["notes"]])
+    lines = _facts(result)
+    shown = [tables[0], *(t for t in tables[1:] if t.name == "confusion")]
+    # The third is the verdict.
+    basis = f"{title}, {lines[0]}"
+    brief = Brief(shown, [*failed, *lines[3:]], [basis])
+    return Post(title, lines, tables, [*failed, *result["notes"]], brief=brief)
 
 
 def _governors(found: "results.Comparison") -> Table:
@@ -54,7 +59,8 @@ def _governors(found: "results.Comparison") -> Table:
 def _cell(cell: "results.Cell") -> Cell:
     change = cell["change"]
     text = f"{cell['text']} ({change['text']})" if change and change["text"] else cell["text"]
-    return Cell(cell["value"], text, change["is_better"] if change else None, cell["is_best"])
+    # A colour would say that the difference is beyond chance.
+    return Cell(cell["value"], text, None, cell["is_best"])
 
 
 def _facts(result: "results.Fidelity") -> list[str]:
@@ -184,10 +190,15 @@ def _counters(result: "results.Fidelity") -> Table:
     return Table("counters", title, headings, rows, keys=2)
 
 
+def verdict(result: "results.Fidelity", _governor: str | None) -> Verdict:
+    """Return which governor decides as the recorded kernel did, and a control."""
+    return Verdict("", agreement_text(result, result["platform"]))
+
+
 def explain(result: "results.Fidelity", _governor: str | None) -> list[str]:
     verdict, decisions = result["verdict"], result["decisions"]
     best = next((g for g in result["governors"] if g["governor"] in verdict["best"]), None)
-    said = [agreement_text(result, result["platform"])]
+    said = []
     wrong = [c for c in best["confusion"] if c["recorded"] != c["chosen"]] if best else []
     if wrong:
         most = max(wrong, key=lambda c: c["count"])
@@ -277,5 +288,6 @@ KIND = Kind(
     record=Fidelity,
     contradictions=contradictions,
     unverified=unverified,
+    verdict=verdict,
     pictures=pictures,
 )

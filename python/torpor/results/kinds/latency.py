@@ -7,7 +7,7 @@ from typing import Any
 from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import cannot_show, count_text
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.table import Cell, Post, Table, Verdict, counted, number, word
 
 _CAUSES = {
     "timer": "timer",
@@ -127,27 +127,44 @@ def _state(row: Mapping[str, Any]) -> list[Cell]:
     return [word(row["cluster"] or "all"), word(name)]
 
 
+def _named(row: Mapping[str, Any]) -> str:
+    """Return a state for a sentence."""
+    of = f" of {row['cluster']}" if row["cluster"] else ""
+    return f"State {_state(row)[1].text}{of}"
+
+
 def _us(time_ns: int | None, digits: int = 2) -> Cell:
     return number(None if time_ns is None else time_ns / 1e3, digits)
 
 
 def explain(result: "results.Measurement", _governor: str | None) -> list[str]:
+    return [*_said(result)[1:], cannot_show([_ENTRY])]
+
+
+def verdict(result: "results.Measurement", _governor: str | None) -> Verdict:
+    """Return the latency of the first state that shows one."""
+    said = _said(result)
+    return Verdict("", said[0] if said else "No sleep shows a wake-up latency")
+
+
+def _said(result: "results.Measurement") -> list[str]:
+    """Return a sentence for each state that shows a latency or a refill."""
     said: list[str] = []
     for row in result["latency"]:
         if row["cause"] != "interrupt" and len(said) < 5:
             advertised = row["advertised_ns"]
             against = "" if advertised is None else f", advertised {advertised / 1e3:,.0f} µs"
             said.append(
-                f"{' '.join(cell.text for cell in _state(row))}: median {row['p50_ns'] / 1e3:,.2f} "
+                f"{_named(row)}: median {row['p50_ns'] / 1e3:,.2f} "
                 f"µs after {count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
             )
     said += [
-        f"{' '.join(cell.text for cell in _state(row))}: tasks work {row['refill_ns'] / 1e3:,.1f} "
+        f"{_named(row)}: tasks work {row['refill_ns'] / 1e3:,.1f} "
         f"µs longer after it, by {count_text(row['pairs'])} pairs of bursts."
         for row in result["refill"]
         if row["verdict"] == "measured" and row["refill_ns"] is not None
     ]
-    return [*said, cannot_show([_ENTRY])]
+    return said
 
 
-KIND = Kind("latency", post, saved_by("platform measure"), explain)
+KIND = Kind("latency", post, saved_by("platform measure"), explain, verdict=verdict)

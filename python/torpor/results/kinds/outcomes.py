@@ -7,7 +7,7 @@ from torpor.results.cells import COUNTED, wrong_cells
 from torpor.results.comparison import percent
 from torpor.results.kind import Kind, saved_by
 from torpor.results.sentences import WRONG, cannot_show, count_text
-from torpor.results.table import Post, Table, counted, number, share, word
+from torpor.results.table import Post, Table, Verdict, counted, number, share, word
 from torpor.results.types import TraceInfo, VerdictCheck, Version
 
 
@@ -89,9 +89,19 @@ def post(result: Outcomes) -> Post:
     return Post(title, facts, [table], notes)
 
 
+def verdict(result: Outcomes, _governor: str | None) -> Verdict:
+    """Return what the recording lacks, and how often the kernel's counts follow its rule."""
+    figure = f"can be rebuilt: the recording has no {' and no '.join(result['lacks'])}"
+    certainty = f"{count_text(result['sleeps'])} sleeps"
+    if (verdicts := result["verdicts"]) is not None:
+        alike = percent(share(verdicts["agreeing"], verdicts["compared"], 1))
+        certainty += f"; the kernel's counts follow its rule in {alike}"
+    return Verdict("No decision", figure, certainty)
+
+
 def explain(result: Outcomes, _governor: str | None) -> list[str]:
     lacks = " and no ".join(result["lacks"])
-    said = [f"{result['trace']['path']}: {count_text(result['sleeps'])} sleeps."]
+    said = []
     if (verdicts := result["verdicts"]) is not None:
         alike = percent(share(verdicts["agreeing"], verdicts["compared"], 1))
         said.append(
@@ -111,4 +121,4 @@ def explain(result: Outcomes, _governor: str | None) -> list[str]:
     return said
 
 
-KIND = Kind("outcomes", post, saved_by("fidelity"), explain, shape=Outcomes)
+KIND = Kind("outcomes", post, saved_by("fidelity"), explain, verdict=verdict, shape=Outcomes)

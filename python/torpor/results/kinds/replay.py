@@ -7,6 +7,7 @@ import torpor
 from torpor import _engine
 from torpor.results import runs
 from torpor.results import types as results
+from torpor.results.brief import brief
 from torpor.results.catalogue import leading, unit_text
 from torpor.results.cells import RUN, SIDES, compared, missed_cells
 from torpor.results.comparison import needed_text, section_name, short_labels
@@ -42,7 +43,12 @@ def post(result: "results.Replay") -> Post:
     facts = [runs.machine_fact(result), *(_fact(section) for section in traces)]
     title = section_name(traces[0]) if len(traces) == 1 else f"{len(traces)} recordings"
     title += f": replay on {result['platform']['name']}, tick {result['options']['hz']} Hz"
-    return Post(title, facts, tables, runs.notes(result))
+    extent = [] if several else [_extent(traces[0])]
+    basis = ", ".join([title, *extent, *runs.settings(result)])
+    shown = brief(result, basis)
+    # They are there where they were asked for.
+    shown.tables.extend(table for table in tables if table.name == "causes")
+    return Post(title, facts, tables, runs.notes(result), brief=shown)
 
 
 def _fact(section: "results.TraceOutcome") -> str:
@@ -52,6 +58,18 @@ def _fact(section: "results.TraceOutcome") -> str:
     if trace["kernel_release"]:
         facts.append(f"Linux {trace['kernel_release']}")
     return f"{trace['path']}: {', '.join(facts)}"
+
+
+def _extent(section: "results.TraceOutcome") -> str:
+    """Return the CPUs, the time and the release, without a distribution's part."""
+    trace = section["trace"]
+    release = (trace["kernel_release"] or "").partition("-")[0]
+    seconds = f"{trace['duration_ns'] / 1e9:.2f} s"
+    facts = [runs.cpus_text(section, trace["cpu_count"]), seconds]
+    facts += [f"Linux {release}"] * bool(release)
+    agreement = section.get("agreement")
+    is_verified = bool(agreement and agreement["verdict"]["is_verified"])
+    return ", ".join([*facts, *["recorded decisions verified"] * is_verified])
 
 
 def _lines(result: "results.Replay") -> Table:
@@ -107,15 +125,21 @@ def over(result: "results.Replay") -> list[Table]:
         for label, cell, own in zip(labels, row["cells"], more["cells"], strict=True):
             change = cell["change"]["text"] if cell["change"] else ""
             cells = [Cell(cell["value"], cell["text"]), _figure(own["spread"]), word(change)]
-            rows.append([word(title), word(label), *cells, word(sign_text(own))])
+            rows.append(
+                [word(title), word(label), *cells, word(sign_text(own)), _chance(own["sign_p"])]
+            )
     title = (
         f"Over {found['recordings']} recordings: mean, standard deviation, change from {labels[0]} "
         "with its 95 % interval paired by recording, sign test over recordings"
     )
     if needed := needed_text(found["comparison"], "recordings"):
         title += f". {needed}"
-    headings = ["metric", "gov", "mean", "sd", "change", "sign test"]
+    headings = ["metric", "gov", "mean", "sd", "change", "sign test", "p"]
     return [Table("over", title, headings, rows, keys=2)]
+
+
+def _chance(p: float | None) -> Cell:
+    return Cell(p, "" if p is None else f"{p:.2g}")
 
 
 def unverified(result: "results.Replay") -> list[str]:
@@ -136,6 +160,7 @@ KIND = Kind(
     runs.explain,
     columns=runs.columns,
     samples=runs.samples,
+    verdict=runs.verdict,
     inputs=runs.inputs,
     contradictions=runs.contradictions,
     unverified=unverified,

@@ -7,8 +7,8 @@ from torpor.results.catalogue import RUNS, leading, unit_text
 from torpor.results.comparison import short_labels
 from torpor.results.kind import Kind
 from torpor.results.picture import COLOURS, POINTED, Chart, Picture, Point, Series
-from torpor.results.sentences import cannot_show, differences, headline
-from torpor.results.table import Cell, Post, Table, counted, number, word
+from torpor.results.sentences import cannot_show, changed, headline
+from torpor.results.table import Brief, Cell, Post, Table, Verdict, counted, number, word
 from torpor.results.types import Change, Comparison, Row, Version
 
 
@@ -80,11 +80,14 @@ def post(result: Shadows) -> Post:
         f"{counted(len(result['hosts']), 'machine')}, under {', '.join(under)}",
         f"Changes are from {result['governors'][0]}",
     ]
+    title = f"In the shadow: {', '.join(result['governors'])}, {minutes:,} minutes"
+    shown = [table for table in tables if table.rows and table.name in ("classes", "hurts")]
     return Post(
-        f"In the shadow: {', '.join(result['governors'])}, {minutes:,} minutes",
+        title,
         facts,
         [table for table in tables if table.rows],
         [*result["notes"], OPEN_LOOP, _UNCORRECTED],
+        brief=Brief(shown, list(result["notes"]), [f"{title}, {facts[0]}"]),
     )
 
 
@@ -170,21 +173,54 @@ def _hurts(groups: list[ShadowGroup]) -> Table:
     return Table("hurts", "Where it would hurt", headings, rows, keys=3, most=20)
 
 
+def verdict(result: Shadows, governor: str | None) -> Verdict:
+    """Return how one governor compares with the first, on each class of machines."""
+    classes = [group for group in _parts(result)[0] if group["comparison"]["base"] is not None]
+    labels = result["governors"]
+    if not classes or len(labels) < 2:
+        return Verdict("", "Nothing is compared: the minutes are of one governor")
+    other = labels[_best(classes[0])] if governor is None else governor
+    said, draws = [], []
+    for group in classes:
+        if found := _of_class(group, other):
+            on = f"on {group['machine_class']} " * (len(classes) > 1)
+            said.append(f"{on}{found.figure}")
+            draws.append(counted(group["comparison"]["samples"], group["draw"]))
+    figure = "; ".join(said)
+    return Verdict(other, figure or f"has no minutes beside {labels[0]}", "; ".join(draws))
+
+
+def _best(group: ShadowGroup) -> int:
+    """Return the column with the least of what a class is judged by, other than the base."""
+    row = _row(group, group["judged"])
+    assert row is not None, "a group is judged by a metric that it has"
+    cells, base = row["cells"], group["comparison"]["base"]
+    known = [p for p, cell in enumerate(cells) if p != base and cell["value"] is not None]
+    return min(known, key=lambda p: cells[p]["value"] or 0.0, default=1)
+
+
+def _of_class(group: ShadowGroup, label: str) -> Verdict | None:
+    """Return how a governor compares with the base on a class of machines."""
+    found = group["comparison"]
+    base = found["base"]
+    if base is None or label not in found["labels"]:
+        return None
+    place = found["labels"].index(label)
+    is_power = group["judged"] in leading("cost", *RUNS)
+    said = headline(found, base, place, group["draw"]) if is_power else None
+    return said or changed(found, base, place, group["draw"], _row(group, group["judged"]))
+
+
 def explain(result: Shadows, governor: str | None) -> list[str]:
-    """Return the difference of each class, and what it cannot show."""
+    """Return the other governors' differences on each class, and what it cannot show."""
     said = []
     classes, hours, hosts = _parts(result)
+    subject = verdict(result, governor).subject
     for group in classes:
-        found, base = group["comparison"], group["comparison"]["base"]
-        if base is None:
-            continue
-        for place, label in enumerate(found["labels"]):
-            if place != base and governor in (None, label):
-                is_power = group["judged"] in leading("cost", *RUNS)
-                text = headline(found, base, place, group["draw"]) if is_power else ""
-                text = text or differences(found, base, place)
-                said.append(f"{group['machine_class']}: {text[0].lower()}{text[1:]}")
-    said = said[:5]
+        for label in group["comparison"]["labels"]:
+            is_said = label in (subject, result["governors"][0])
+            found = None if is_said or governor else _of_class(group, label)
+            said += [f"On {group['machine_class']}, {found}"] if found else []
     if worse := _hurts([*hours, *hosts]).rows:
         where = ", ".join(cell.text for cell in worse[0][:3])
         said.append(
@@ -202,40 +238,43 @@ _BESIDE = 0.15
 
 
 def pictures(result: Shadows) -> list[Picture]:
-    """Return the change of each class and governor by hour; none without two hours."""
+    """Return the change of each governor by hour, a chart for each class of machines."""
+    hours = [group for group in result["groups"] if group["hour"] is not None]
+    names = dict.fromkeys(group["machine_class"] for group in hours)
+    charts = [
+        chart
+        for name in names
+        if (chart := _by_hour(result, [g for g in hours if g["machine_class"] == name], name))
+    ]
+    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
+    return [Picture("Change by hour of the day", f"{lead} {POINTED}", charts)] if charts else []
+
+
+def _by_hour(result: Shadows, hours: list[ShadowGroup], machine_class: str) -> Chart | None:
+    """Return the changes on a class of machines; None without two hours of any governor."""
     series: list[Series] = []
     titles = set()
-    hours = [group for group in result["groups"] if group["hour"] is not None]
-    lines = [
-        (name, place)
-        for name in dict.fromkeys(group["machine_class"] for group in hours)
-        for place in range(1, len(result["governors"]))
-    ]
-    for number_of, (machine_class, place) in enumerate(lines):
-        name = f"{result['governors'][place]}, {machine_class}"
+    count = len(result["governors"]) - 1
+    for place, name in enumerate(result["governors"][1:], 1):
         points = []
         for group in hours:
             row = next(r for r in group["comparison"]["rows"] if r["key"] == group["judged"])
             change = row["cells"][place]["change"] if place < len(row["cells"]) else None
-            if group["machine_class"] != machine_class or change is None:
-                continue
-            if row["kind"] != "share" and change["relative_pct"] is None:
-                # The base is 0, and the axis is percent of it.
+            # Without a percentage the base is 0, and the axis is percent of it.
+            if change is None or (row["kind"] != "share" and change["relative_pct"] is None):
                 continue
             titles.add(row["title"])
-            x = (group["hour"] or 0) + _BESIDE * (number_of - (len(lines) - 1) / 2)
+            x = (group["hour"] or 0) + _BESIDE * (place - 1 - (count - 1) / 2)
             hint = f"{name}, {group['hour']:02}:00: {row['title']} {change['text']}"
             points.append(Point(x, *_percent(change, hint)))
-        colour = COLOURS[number_of % len(COLOURS)]
-        series.append(Series(name, sorted(points), colour, 3.0, is_line=True))
+        colour, dashes = COLOURS[(place - 1) % len(COLOURS)], "5 3" * (place > len(COLOURS))
+        series.append(Series(name, sorted(points), colour, 3.0, is_line=True, dashes=dashes))
     series = [one for one in series if len(one.points) > 1]
-    if not series or len(series) > len(COLOURS):
-        return []
-    up = f"{' or '.join(sorted(titles))}: change from {result['governors'][0]}, %"
+    if not series:
+        return None
+    up = f"{machine_class}: {' or '.join(sorted(titles))}, change from {result['governors'][0]}, %"
     ticks = tuple(map(float, range(0, 24, 3)))
-    chart = Chart("Change by hour", "hour, UTC", up, series, x_ticks=ticks)
-    lead = "Below 0 is better. Lines are 95 % intervals; hollow dots may be no difference."
-    return [Picture("Change by hour of the day", f"{lead} {POINTED}", [chart])]
+    return Chart(f"{machine_class}, by hour", "hour, UTC", up, series, x_ticks=ticks)
 
 
 def _percent(change: Change, hint: str) -> tuple[float, str, str, bool, None, Any]:
@@ -253,6 +292,7 @@ KIND = Kind(
     post,
     "minutes have no timeline. `torpor record` records what the machine does.",
     explain,
+    verdict=verdict,
     shape=Shadows,
     pictures=pictures,
     inputs=lambda _result: [],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torpor
 from torpor.results import runs
 from torpor.results import types as results
+from torpor.results.brief import brief
 from torpor.results.cells import RUN, SIDES, change_cell, compared, missed_cells
 from torpor.results.kind import Kind, saved_by
 from torpor.results.table import Post, Table, counted, number, word
@@ -24,7 +25,9 @@ def post(result: "results.Simulation") -> Post:
     count = sum(len(cluster["cpus"]) for cluster in result["platform"]["clusters"])
     machine_fact = runs.machine_fact(result, options.get("writes", ()))
     facts = [f"{runs.cpus_text(result, count)}: {machine_fact}"]
-    return Post(title, facts, tables, runs.notes(result))
+    more = runs.settings(result, options.get("writes", ()))
+    basis = ", ".join([title, runs.cpus_text(result, count), *more])
+    return Post(title, facts, tables, runs.notes(result), brief=brief(result, basis))
 
 
 def load(result: "results.Simulation") -> list[Table]:
@@ -120,6 +123,7 @@ KIND = Kind(
     runs.explain,
     columns=runs.columns,
     samples=runs.samples,
+    verdict=runs.verdict,
     inputs=runs.inputs,
     contradictions=runs.contradictions,
     opened=lambda text, _folder: torpor.Simulation(text),

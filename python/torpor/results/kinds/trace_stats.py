@@ -29,7 +29,7 @@ from torpor.results.sentences import (
     none,
 )
 from torpor.results.sentences import total as side_total
-from torpor.results.table import Post, Table, counted, number, share, word
+from torpor.results.table import Post, Table, Verdict, counted, number, share, word
 
 #: Rows that a terminal shows of the tables that may be long.
 _TOP = 10
@@ -158,6 +158,20 @@ def _events(result: "results.TraceStats", top: int) -> list[Table]:
     return [table._replace(most=top, more="--top") for table in tables]
 
 
+def verdict(result: "results.TraceStats", _governor: str | None) -> Verdict:
+    """Return how many sleeps the machine had, and the shares of a wrong depth."""
+    name = PurePath(result["trace"]["path"]).name
+    seconds = result["trace"]["duration_ns"] / 1e9
+    figure = f"{count_text(result['sleeps'])} sleeps in {seconds:.2f} s"
+    if result["sleeps"] and result["verdict_source"] is not None:
+        shares = [
+            percent(sum(state[side] or 0 for state in result["states"]) / result["sleeps"])
+            for side in ("above", "below")
+        ]
+        figure += f", {shares[0]} too deep and {shares[1]} too shallow"
+    return Verdict(f"{name}:", figure)
+
+
 def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
     side = Side("the machine", {}, {})
     for state in result["states"]:
@@ -166,19 +180,12 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         key = (state["cluster"] or "", state["state"], name)
         add(side.states.setdefault(key, none()), counts)
         add(side.cpus.setdefault(state["cpu"], none()), counts)
-    seconds = result["trace"]["duration_ns"] / 1e9
-    name = PurePath(result["trace"]["path"]).name
-    said = [f"{name}: {count_text(result['sleeps'])} sleeps in {seconds:.2f} s."]
-    reasons = []
+    said, reasons = list[str](), list[str]()
     if not result["sleeps"]:
         return [*said, cannot_show(["anything about idle states, with 0 sleeps"])]
     if result["verdict_source"] is None:
         reasons.append("depth: the recording has no cpu_idle_miss, and no platform was named")
     else:
-        shares = [
-            f"{percent(share(side_total(side, s), result['sleeps'], 1))} {WRONG[s]}" for s in WRONG
-        ]
-        said[0] = f"{said[0].rstrip('.')}, {' and '.join(shares)}."
         sums = {s: side_total(side, s) for s in WRONG}
         worse = max(sums, key=lambda s: sums[s])
         worst = max(side.states, key=lambda k: side.states[k][worse])
@@ -264,6 +271,7 @@ KIND = Kind(
     post,
     saved_by("trace stats"),
     explain,
+    verdict=verdict,
     columns=columns,
     pictures=lambda result: of_states(states(result)),
 )

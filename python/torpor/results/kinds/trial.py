@@ -8,8 +8,20 @@ from torpor import _engine
 from torpor.results.catalogue import RUNS, metrics, unit_text
 from torpor.results.comparison import correction_text
 from torpor.results.kind import Input, Kind, Sample
+from torpor.results.picture import Block, Picture, Row, Rows
 from torpor.results.sentences import cannot_show
-from torpor.results.table import UNKNOWN, Cell, Post, Table, counted, minus, number, word
+from torpor.results.table import (
+    UNKNOWN,
+    Brief,
+    Cell,
+    Post,
+    Table,
+    Verdict,
+    counted,
+    minus,
+    number,
+    word,
+)
 from torpor.results.types import Version
 
 #: What a file of the series is for.
@@ -243,7 +255,7 @@ def differing(result: Trial, label: str) -> tuple[int, int, int, int, int]:
 
 
 def verdict(result: Trial) -> str:
-    """Return the first line of the answer."""
+    """Return the first line of the answer, as a title."""
     last = last_of(result)
     broken = list(dict.fromkeys(b["kind"] for c in result["checks"] for b in c["new"]))
     breaks = f"breaks {', '.join(f'`{kind}`' for kind in broken)}" if broken else ""
@@ -372,7 +384,22 @@ def post(result: Trial) -> Post:
     tables += [_limits_table(result)] * bool(result["limits"])
     tables.append(_columns_table(result))
     tables += [_machines_table(result, machines) for machines in machines_of(result)]
-    return Post(verdict(result), facts, tables, _notes(result))
+    return Post(verdict(result), facts, tables, _notes(result), brief=_brief(result, tables, facts))
+
+
+def _brief(result: Trial, tables: Sequence[Table], facts: Sequence[str]) -> Brief:
+    """Return the classes of machines, new breaches and broken limits."""
+    is_broken = any(check["new"] or check["error"] for check in result["checks"])
+    shown = [
+        table
+        for table in tables
+        if table.name in ("changes", "limits") or (table.name == "check" and is_broken)
+    ]
+    notes = [text for text in [steps_text(result), _files_text(result)] if text]
+    if missing := result["series"]["missing"]:
+        notes.insert(0, f"not in what was read: patch {', '.join(map(str, missing))}")
+    basis = [text for text in [_bound_text(result)] if text]
+    return Brief(shown, notes, [*basis, facts[0]])
 
 
 def steps_text(result: Trial) -> str:
@@ -625,7 +652,7 @@ def _bound_text(result: Trial) -> str | None:
 
 def explain(result: Trial, _governor: str | None) -> list[str]:
     """Return the verdict, what each patch does, and what the set cannot show."""
-    said = [verdict(result)]
+    said: list[str] = []
     for column in result["columns"][1:]:
         changed, decisions, _, differ, runs = differing(result, column["label"])
         if column["error"] or column["same_as"] or not decisions + runs:
@@ -635,11 +662,53 @@ def explain(result: Trial, _governor: str | None) -> list[str]:
         said.append(f"With {column['label']}, {' and '.join(own)} differ from the base.")
     said.append(f"{_files_text(result)}.")
     return [
-        *said[:6],
+        *said[:5],
         cannot_show(
             ["what a real machine does, as 0 ran", "whether a table of idle states is true"]
         ),
     ]
+
+
+#: The longest bar takes this part of its side; the rest is its number's.
+_BAR_PART = 0.7
+
+
+def pictures(result: Trial) -> list[Picture]:
+    """Return the change of power with each column, on each class of machines."""
+    charts = []
+    for machines in machines_of(result):
+        own = [s for s in result["scenarios"] if s["machines"] == machines]
+        # The first of the table's metrics that a column changes: power, where it is known.
+        for key in LEADS:
+            cells = [(c, _mean_cell(own, c["label"], key)) for c in result["columns"][1:]]
+            if any(isinstance(cell.value, float) and cell.value for _, cell in cells):
+                title = f"{machines}: {metrics(*RUNS)[key]['noun']}"
+                charts.append(_columns_chart(title, cells))
+                break
+    lead = (
+        "Change from the base in percent, the mean over recordings and workloads: left is less. "
+        "Coloured: beyond chance in one of them at least."
+    )
+    return [Picture("What each column changes", lead, charts)] if charts else []
+
+
+def _columns_chart(title: str, cells: Sequence[tuple[TrialColumn, Cell]]) -> Rows:
+    """Return a bar for each column, from 0 to its change."""
+    rows = []
+    sizes = [float(cell.value) if isinstance(cell.value, float) else 0.0 for _, cell in cells]
+    reach = max(map(abs, sizes)) / _BAR_PART
+    for (column, cell), size in zip(cells, sizes, strict=True):
+        name, colour = "within chance", "--strong"
+        if "*" in cell.text:
+            name, colour = ("more", "--above") if size > 0 else ("less", "--oracle")
+        # The number is at the free end of the bar.
+        ends = (min(size, 0.0), max(size, 0.0))
+        text = cell.text if cell.value is not None else UNKNOWN
+        left, right = (text, "") if size < 0 else ("", text)
+        bar = Block(name, *ends, colour, left or right, f"{column['subject']}: {text}")
+        none = Block("", 0.0, 0.0, colour)
+        rows.append(Row(column["label"], [bar, none] if size < 0 else [none, bar], height=16.0))
+    return Rows(title, "with", rows, (-reach, reach), "change, %", is_beside=True)
 
 
 def samples(result: Trial) -> Iterator[Sample]:
@@ -662,7 +731,9 @@ KIND = Kind(
     post,
     "it is of many runs: `torpor replay` of one recording makes a page with a trace.",
     explain,
+    verdict=lambda result, _governor: Verdict("", verdict(result)),
     shape=Trial,
+    pictures=pictures,
     samples=samples,
     inputs=inputs,
 )

@@ -34,7 +34,8 @@ from typing import Any
 from torpor._engine import Moments, unknown_name
 from torpor.results.catalogue import RUNS, distances, leading
 from torpor.results.catalogue import metrics as catalogue
-from torpor.results.table import Cell, Post, Table, Value, counted, number, word
+from torpor.results.sentences import is_reference
+from torpor.results.table import Cell, Post, Table, Value, Verdict, counted, minus, number, word
 from torpor.results.text import distinct_names
 from torpor.run.sweeps.axes import SweepError
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points, Scenario, unknown_governor
@@ -180,7 +181,43 @@ def view(
         f"{counted(len(found), 'point')}: {counted(len(cells.governors), 'governor')}, "
         f"{counted(len(scenarios), 'scenario')}"
     )
-    return Post(title, [f"changes are from {cells.governors[0]}"], tables, notes)
+    facts = [f"changes are from {cells.governors[0]}"]
+    return Post(title, facts, tables, notes, verdict=verdict(found, cells))
+
+
+def verdict(points: Points, cells: Cells) -> Verdict | None:
+    """Return which governor takes the least power over scenarios, and how certain that is.
+
+    A change that may be chance is no verdict. None where no power is known.
+    """
+    for key in leading("cost", "replay"):
+        column = points[key]
+        if is_known(column):
+            break
+    else:
+        return None
+    metric = metric_info(key)
+    count, lines = summed(metric, cells.means(column))
+    known = [
+        (mean, name, low, high)
+        for name, (mean, low, high), _ in lines[1:]
+        if mean is not None and not is_reference(name)
+    ]
+    if not known:
+        return None
+    title = metric["noun"]
+    base, over = cells.governors[0], counted(count, "scenario")
+    certain = [each for each in known if each[3] is not None and each[3] < 0]
+    mean, name, low, high = min(certain or known)
+    certainty = "one scenario has no measure of chance"
+    if low is not None and high is not None:
+        certainty = minus(f"95 % interval {low:+.1f} to {high:+.1f} %")
+        if low < 0 < high:
+            figure = f"takes less {title} than {base} beyond chance, over {over}"
+            certainty = minus(f"the nearest is {name}, {mean:+.2g} %; {certainty}")
+            return Verdict("No governor", figure, certainty)
+    change = f"{float(f'{abs(mean):.2g}'):g} % {'less' if mean < 0 else 'more'} {title}"
+    return Verdict(name, f"takes {change} than {base}, on average over {over}", certainty)
 
 
 def is_known(column: Sequence[float | None]) -> bool:

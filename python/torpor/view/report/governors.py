@@ -16,7 +16,7 @@ from torpor.results.kinds import posted, replay, simulation
 from torpor.results.numbers import cpu_list, number_text
 from torpor.results.over_recordings import over_recordings
 from torpor.results.picture import Picture, residency, wrong_depth
-from torpor.results.runs import verdict_of
+from torpor.results.runs import section_verdict, verdict, verdict_of
 from torpor.results.table import Table, counted, word
 from torpor.results.text import distinct_names
 from torpor.view.report import inputs, summary
@@ -64,7 +64,9 @@ def parts(result: Any, first: int) -> Parts:
     several = [made[n][0]._replace(facts=[fact]) for n, fact in enumerate(post.facts[1:])]
     top = Part(post.title)
     if (found := over_recordings(result)) is not None:
-        top = summary.beginning(own[0], "", found["comparison"], "recording", looks)
+        top = summary.beginning(
+            own[0], verdict(result, None), "", found["comparison"], "recording", looks
+        )
         top = top._replace(
             title=post.title,
             folds=[_over(found["recordings"], table) for table in replay.over(result)],
@@ -121,7 +123,8 @@ def _section(
 ) -> tuple[Part, str]:
     platform, runs = result["platform"], own["runs"]
     finding = verdict_of(own)
-    part = summary.beginning(own, finding, own["comparison"], "seed", looks)
+    best = section_verdict(own)
+    part = summary.beginning(own, best, finding, own["comparison"], "seed", looks)
     said, limits = summary.sentences(result, own, finding)
     failed = figure("failed", [run for run in runs if run["error"]])
     marks = summary.marks(own["comparison"], runs, looks)

@@ -122,8 +122,12 @@ def _of_post(
     texts: Sequence[str] = (),
 ) -> Part:
     verdict, *sentences = said or [""]
+    if post.verdict and not said:
+        verdict = str(post.verdict)
     if post.picture:
-        drawn = [Picture("", "", [post.picture])]
+        # On a phone a line of the picture's own would be cut.
+        lead = ". ".join(fact[:1].upper() + fact[1:] for fact in post.picture.facts)
+        drawn = [Picture("", f"{lead}." if lead else "", [post.picture._replace(facts=())])]
     body, folds = parts.opened(post.tables[0]) if post.tables else (Markup(""), [])
     word = Markup('<pre class="words" tabindex="0">{}</pre>\n')
     return Part(

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from torpor.results.kind import Input
 from torpor.results.picture import Chart, Picture, Rows
-from torpor.results.table import Table, counted, word
+from torpor.results.table import Cell, Table, counted, word
 from torpor.view.chart import inline_both
 from torpor.view.report.environment import figure, prose, table_html
 
@@ -59,10 +59,11 @@ def drawn(charts: Sequence[Chart | Rows]) -> Markup:
 
 def first(picture: Picture) -> Markup:
     """Return the picture with which a part begins."""
-    if not picture.title:
+    if not picture.title and not picture.lead:
         return drawn(picture.charts)
-    return Markup('<div>{}<p class="caption"><b>{}.</b> {}</p></div>').format(
-        drawn(picture.charts), picture.title, prose(picture.lead)
+    title = Markup("<b>{}.</b> ").format(picture.title) if picture.title else ""
+    return Markup('<div>{}<p class="caption">{}{}</p></div>').format(
+        drawn(picture.charts), title, prose(picture.lead)
     )
 
 
@@ -89,11 +90,19 @@ def opened(table: Table) -> tuple[Markup, list[Fold]]:
     """Return the first rows of a table, and the section of the others."""
     title = Markup("<h2>{}</h2>").format(table.title) if table.title else Markup("")
     size = len(table.rows) if len(table.rows) <= _WHOLE else _OPEN
+    # Rows of one key are read together.
+    while table.keys > 1 and 0 < size < len(table.rows) and _is_one(table.rows, size):
+        size += 1
     rows, more = table.rows[:size], table.rows[size:]
     first = title + table_html(table, [("", rows)])
     if not more:
         return first, []
     return first, [Fold(f"{counted(len(more), 'more row')}", table_html(table, [("", more)]))]
+
+
+def _is_one(rows: Sequence[Sequence[Cell]], at: int) -> bool:
+    """Whether a row has the first key of the one before it."""
+    return bool(rows[at][0].text == rows[at - 1][0].text)
 
 
 def notes(texts: Sequence[str]) -> list[Fold]:

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from torpor._engine import TorporError
 from torpor.results import types as results
+from torpor.results.brief import explained, that_matter
 from torpor.results.catalogue import RUNS, leading, title_text, unit_text
-from torpor.results.cells import compared as comparison_table
 from torpor.results.comparison import (
     Section,
     base_text,
@@ -23,8 +23,14 @@ from torpor.results.comparison import (
 from torpor.results.kinds import explain
 from torpor.results.numbers import number_text
 from torpor.results.picture import Chart, Point, Series
-from torpor.results.sentences import REFERENCES, differences, headline, other_of
-from torpor.results.table import counted
+from torpor.results.sentences import (
+    best_other,
+    differences,
+    groups,
+    is_reference,
+    known_row,
+)
+from torpor.results.table import Verdict, counted
 from torpor.view.chart import inline_both
 from torpor.view.report.environment import table_html
 from torpor.view.report.parts import Chip, Part
@@ -40,16 +46,6 @@ _FAR = 2.5
 _LOG_RATIO = 8
 #: With a smaller share of known timers, a replay says little.
 _RECORDED_SHARE_MIN = 0.5
-#: Groups of metrics that matter, as places of the catalogue; how many each has at most, and all.
-_GROUPS = {
-    "Work": "work",
-    "Power": "power",
-    "Delay": "delay",
-    "Depth": "depth",
-    "Wake-ups": "wakeups",
-}
-_GROUP_ROWS = 2
-_ROWS = 8
 #: Sentences next to the picture; the rest is with the limits.
 _SENTENCES = 3
 
@@ -78,31 +74,9 @@ def styles(runs: Sequence[results.RunOutcome]) -> dict[str, Style]:
     return found
 
 
-def is_reference(label: str) -> bool:
-    """Whether a governor always takes the same state."""
-    return label.partition(" ")[0].partition(",")[0] in REFERENCES
-
-
-def best_other(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> int | None:
-    """Return the column to compare with the base: the competitor that takes the least power."""
-    base = compared["base"]
-    known = _row(compared, *_POWERS)
-    if base is None:
-        return None
-    places = [place for place, run in enumerate(runs) if not run["error"]]
-    rivals = [
-        (float(known["cells"][place]["value"] or 0.0), place)
-        for place in (places if known else ())
-        if place != base
-        and runs[place]["kind"] == "governor"
-        and not is_reference(runs[place]["governor"])
-        and known["cells"][place]["value"] is not None
-    ]
-    return min(rivals)[1] if rivals else other_of(compared["labels"], base, places, None)
-
-
 def beginning(
     section: Section,
+    verdict: Verdict | None,
     finding: str,
     compared: results.Comparison,
     draws: str,
@@ -113,27 +87,26 @@ def beginning(
     ``draws`` is what the samples of a paired comparison are.
     """
     runs = section["runs"]
-    said, more = "", []
     base, other = compared["base"], best_other(compared, runs)
-    if base is not None and other is not None and not finding.startswith("No "):
-        said = headline(compared, base, other, draws)
-        more = [differences(compared, base, other)] if said and draws == "recording" else []
-    title = said or finding.partition(". ")[0].rstrip(".")
+    more = []
+    if draws == "recording" and base is not None and other is not None:
+        more = [differences(compared, base, other)]
+    title = str(verdict or "")
     oracle = cast("results.OracleOutcome | None", section.get("oracle"))
     charts = picture(compared, runs, oracle)
     caption = _caption(compared, runs) if charts else ""
     figure = Markup(
         '<figure class="plotted">{}<figcaption class="caption">{}</figcaption></figure>'
     )
-    is_whole = not said and finding.rstrip(".") == title.rstrip(".")
+    is_whole = finding.rstrip(".") == title.rstrip(".")
     return Part(
         "",
-        f"{title.rstrip('.')}." if title else "",
+        title,
         chips=_chips(section, compared, draws),
         finding="" if is_whole else finding,
         sentences=more,
         picture=figure.format(charts, caption) if charts else Markup(""),
-        body=_matters(compared, marks(compared, runs, looks)),
+        body=_matters(compared, runs, marks(compared, runs, looks)),
     )
 
 
@@ -160,12 +133,14 @@ def line(style: Style) -> Markup:
     ).format(style.colour, dashes)
 
 
-def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup:
+def _matters(
+    compared: results.Comparison, runs: Sequence[results.RunOutcome], dots: Mapping[str, Markup]
+) -> Markup:
     """Return the rows that matter, and how to read them."""
     found = groups(compared)
     if not found:
         return Markup("")
-    table = comparison_table(compared, "What matters")
+    table = that_matter(compared, runs)._replace(title="What matters")
     rows = {row[0].term: row for row in table.rows}
     shown = [(name, [rows[row["key"]] for row in own]) for name, own in found]
     said = []
@@ -179,9 +154,9 @@ def _matters(compared: results.Comparison, dots: Mapping[str, Markup]) -> Markup
         said.append("No governor is marked as best: one recording has no measure of chance.")
     else:
         said.append(
-            "Bold with a dot: the row's best governor, or those that cannot be told from it; the "
-            "oracle knows the future and does not compete."
+            "Bold with a dot: the row's best governor, or those that cannot be told from it."
         )
+    said += explained(compared, runs)
     said.append(base_text(compared) or "")
     caption = Markup('<p class="caption">{}</p>').format(" ".join(said))
     return table_html(table, shown, marks=dots, css="matters") + caption
@@ -203,31 +178,6 @@ def sentences(result: Any, section: Any, verdict: str) -> tuple[list[str], str]:
     return [text for text in said[1:] if text not in (limits, verdict)][:_SENTENCES], limits
 
 
-def groups(compared: results.Comparison) -> list[tuple[str, list[Any]]]:
-    """Return the rows that matter, in groups."""
-    rows = {row["key"]: row for row in compared["rows"]}
-    found: list[tuple[str, list[Any]]] = []
-    left = _ROWS
-    for name, place in _GROUPS.items():
-        keys = leading(place, *RUNS)
-        known = [rows[key] for key in keys if key in rows and _is_known(rows[key])]
-        own = known[: min(_GROUP_ROWS, left)]
-        left -= len(own)
-        if own:
-            found.append((name, own))
-    return found
-
-
-def _is_known(row: Any) -> bool:
-    return any(cell["value"] is not None for cell in row["cells"])
-
-
-def _row(compared: results.Comparison, *keys: str) -> Any:
-    """Return the first of the rows with these keys that is known."""
-    rows = {row["key"]: row for row in compared["rows"]}
-    return next((rows[key] for key in keys if key in rows and _is_known(rows[key])), None)
-
-
 def _chips(section: Section, compared: results.Comparison, draws: str) -> list[Chip]:
     found = []
     if compared["sampling"] == "paired":
@@ -236,7 +186,7 @@ def _chips(section: Section, compared: results.Comparison, draws: str) -> list[C
         if tests := compared.get("tests", 0):
             found.append(Chip(f"95 % intervals, {tests} comparisons corrected for (Holm)"))
     base = compared["base"]
-    wakeups = _row(compared, "wakeups")
+    wakeups = known_row(compared, "wakeups")
     if wakeups and base is not None and (count := wakeups["cells"][base]["value"]) is not None:
         found.append(Chip(f"{number_text(round(count))} wake-ups"))
     if "trace" not in section or draws == "recording":
@@ -269,7 +219,7 @@ def picture(
 
     ``oracle`` is what a replay proves, which is a line that no point can be below.
     """
-    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
+    power, delay = known_row(compared, *_POWERS), known_row(compared, _DELAY)
     places = _drawn(compared, runs)
     if power is None or delay is None or len(places) < 2:
         return None
@@ -311,7 +261,7 @@ def picture(
 
 def _drawn(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -> list[int]:
     """Return the columns of the picture: those with both values, references not too far off."""
-    power, delay = _row(compared, *_POWERS), _row(compared, _DELAY)
+    power, delay = known_row(compared, *_POWERS), known_row(compared, _DELAY)
     if power is None or delay is None:
         return []
     known = [
@@ -334,7 +284,7 @@ def _caption(compared: results.Comparison, runs: Sequence[results.RunOutcome]) -
     drawn = _drawn(compared, runs)
     if any(is_reference(runs[place]["governor"]) for place in drawn):
         said.append("Hollow: references, which always take the same state.")
-    power = _row(compared, *_POWERS)
+    power = known_row(compared, *_POWERS)
     far = [
         f"{run['governor']} ({_text(power, power['cells'][place])})"
         for place, run in enumerate(runs)

@@ -14,8 +14,6 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from torpor.results.catalogue import RUNS, leading, metrics, unit_text
-from torpor.results.sentences import REFERENCES
-from torpor.results.table import counted, minus
 from torpor.run.sweeps.columns import LABEL, SCENARIO, Points
 from torpor.run.sweeps.ranks import (
     Cells,
@@ -24,9 +22,8 @@ from torpor.run.sweeps.ranks import (
     governors_of,
     is_known,
     labels,
-    metric_info,
-    summed,
     varied,
+    verdict,
 )
 from torpor.view.report.environment import page
 from torpor.view.report.parts import drawn
@@ -86,7 +83,7 @@ def render(points: Points, title: str) -> str:
         ],
     }
     failed, governors, errors = failures(points), points[LABEL], points["error"]
-    said, certainty = verdict(points, cells)
+    said, certainty = _headline(points, cells)
     return page(
         "sweep.html.j2",
         styles=("sweep.css",),
@@ -114,39 +111,13 @@ def render(points: Points, title: str) -> str:
     )
 
 
-def verdict(points: Points, cells: Cells) -> tuple[str, str]:
-    """Return which governor takes the least idle power over scenarios, and how certain that is.
-
-    Idle power is what the page shows first. A change that may be chance is no verdict.
-    """
-    for key in leading("cost", "replay"):
-        column = points[key]
-        if is_known(column):
-            break
-    else:
+def _headline(points: Points, cells: Cells) -> tuple[str, str]:
+    """Return the verdict, and its certainty as a sentence of its own."""
+    found = verdict(points, cells)
+    if found is None:
         return "", ""
-    metric = metric_info(key)
-    count, lines = summed(metric, cells.means(column))
-    known = [
-        (mean, name, low, high)
-        for name, (mean, low, high), _ in lines[1:]
-        if mean is not None and name.partition(",")[0] not in REFERENCES
-    ]
-    if not known:
-        return "", ""
-    title = metric["noun"]
-    base, over = cells.governors[0], counted(count, "scenario")
-    certain = [each for each in known if each[3] is not None and each[3] < 0]
-    mean, name, low, high = min(certain or known)
-    if low is not None and high is not None:
-        ends = minus(f"95 % interval over scenarios: {low:+.1f} to {high:+.1f} %")
-        if low < 0 < high:
-            said = f"No governor takes less {title} than {base} beyond chance, over {over}."
-            return said, minus(f"The nearest is {name}, {mean:+.2g} %; {ends}.")
-    else:
-        ends = "One scenario has no measure of chance"
-    change = f"{float(f'{abs(mean):.2g}'):g} % {'less' if mean < 0 else 'more'} {title}"
-    return f"{name} takes {change} than {base}, on average over {over}.", f"{ends}."
+    certainty = f"{found.certainty[:1].upper()}{found.certainty[1:]}."
+    return str(found._replace(certainty="")), certainty
 
 
 def _extreme(
