@@ -111,7 +111,7 @@ impl Path {
     pub(super) fn credit_spread(&mut self, credit: Option<&Credit>) {
         if self.spread > Duration::ZERO {
             let more = credit.map_or(Energy::ZERO, |c| c.between(self.earliest(), self.now));
-            self.energy = self.energy - more;
+            self.energy -= more;
         }
     }
 
