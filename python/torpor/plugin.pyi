@@ -15,7 +15,7 @@ from torpor.cli.deliver import check as check, print_post as print_post, write_p
 from torpor.cli.deliver import write_report as write_report
 from torpor.cli.exits import EXIT_FINDING as EXIT_FINDING
 from torpor.cli.finished import finished_runs as finished_runs
-from torpor.cli.kernel import obtain as obtain
+from torpor.cli.sources import obtain as obtain
 from torpor.cli.options import argument as argument, like as like, option as option
 from torpor.cli.parsing import Command as Command, Group as Group
 from torpor.machine.toml import toml_file as toml_file

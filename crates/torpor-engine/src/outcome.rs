@@ -87,9 +87,6 @@ pub struct TraceOutcome {
     /// Decisions of each run, if requested.
     #[serde(skip)]
     pub decisions: Vec<Vec<Decision>>,
-    /// Spans after which the oracle had more paths than it follows.
-    #[serde(skip)]
-    pub crowded_spans: u64,
 }
 
 /// The least total power of CPUs and clusters, over the replayed span.
@@ -100,7 +97,9 @@ pub struct OracleOutcome {
     pub bound_mw: Option<f64>,
     /// Power with the cheapest decisions found, in mW.
     pub found_mw: f64,
-    /// The column that made these decisions, if the proof is open and they are not the oracle's.
+    /// Share by which it is above the bound, in percent of that.
+    pub gap_pct: Option<f64>,
+    /// The column that made these decisions, if they are not the oracle's.
     pub found_by: Option<String>,
 }
 
@@ -111,18 +110,18 @@ pub enum Proof {
     Exact,
     /// Cheaper decisions may exist, down to the bound.
     Bound,
-    /// The search left paths out: cheaper decisions may exist.
+    /// Decisions were planned in stretches, while a recording grew: cheaper ones may exist.
     Open,
 }
 
 impl Proof {
-    /// Returns the proof of an oracle that did not search `crowded_spans` spans in full, and whose
-    /// decisions cost at most `slack` more than the best.
-    pub(crate) fn of(crowded_spans: u64, slack: Energy) -> Proof {
-        match (crowded_spans, slack) {
-            (0, Energy::ZERO) => Proof::Exact,
-            (0, _) => Proof::Bound,
-            _ => Proof::Open,
+    /// Returns the proof of an oracle whose decisions cost at most `slack` more than the best, unless
+    /// it is unproven.
+    pub(crate) fn of(is_unproven: bool, slack: Energy) -> Proof {
+        match (is_unproven, slack) {
+            (true, _) => Proof::Open,
+            (false, Energy::ZERO) => Proof::Exact,
+            (false, _) => Proof::Bound,
         }
     }
 }

@@ -35,6 +35,14 @@ pub(crate) struct Least<'a> {
     pub found_by: Option<&'a str>,
 }
 
+impl Least<'_> {
+    /// Returns the share by which the energy found is above the bound, in percent.
+    pub(crate) fn gap_pct(&self) -> Option<f64> {
+        let bound = self.bound.filter(|bound| *bound > Energy::ZERO)?;
+        Some((self.found - bound).as_uj_f64() / bound.as_uj_f64() * 100.0)
+    }
+}
+
 impl Column {
     pub(crate) fn new(label: String, sums: &Sums, oracle: Option<Claim>) -> Column {
         let idle = &sums.idle;
@@ -87,24 +95,20 @@ pub(crate) fn check(columns: &[Column], path: &str, has_power: bool) -> Result<(
     Ok(())
 }
 
-/// Returns the least energy by the oracle of energy, if it is among the columns. Without a proof,
-/// another column may have found it.
+/// Returns the least energy by the oracle of energy, if it is among the columns. If cheaper decisions
+/// than the oracle's may exist, another column may have found some.
 pub(crate) fn least(columns: &[Column]) -> Option<Least<'_>> {
     let of_energy = |column: &&Column| column.oracle.is_some_and(|own| own.aim == Aim::Energy);
     let oracle = columns.iter().find(of_energy)?;
     let Claim { proof, slack, .. } = oracle.oracle?;
-    let (found, bound) = (oracle.energy, oracle.energy - slack);
-    if proof != Proof::Open {
-        return Some(Least { proof, bound: Some(bound), found, found_by: None });
-    }
-    let cheaper = columns.iter().filter(|column| column.is_bounded && column.energy < found);
-    let cheapest = cheaper.min_by_key(|column| column.energy);
-    Some(Least {
-        proof,
-        bound: None,
-        found: cheapest.map_or(found, |column| column.energy),
-        found_by: cheapest.map(|column| column.label.as_str()),
-    })
+    let bound = (proof != Proof::Open).then_some(oracle.energy - slack);
+    let is_cheaper = |column: &&Column| column.is_bounded && column.energy < oracle.energy;
+    let cheapest = columns.iter().filter(is_cheaper).min_by_key(|column| column.energy);
+    let cheapest = cheapest.filter(|_| proof != Proof::Exact);
+    let found = cheapest.map_or(oracle.energy, |column| column.energy);
+    let found_by = cheapest.map(|column| column.label.as_str());
+    let proof = if bound == Some(found) { Proof::Exact } else { proof };
+    Some(Least { proof, bound, found, found_by })
 }
 
 #[cfg(test)]
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_proof_the_cheapest_column_counts() {
+    fn unless_exact_the_cheapest_column_counts() {
         let least_of = |proof, uj| {
             let columns = [
                 column("menu", uj, None),
@@ -162,7 +166,8 @@ mod tests {
                 (least.bound.map(Energy::as_uj_f64), least.found.as_uj_f64(), by)
             })
         };
-        assert_eq!(least_of(Proof::Exact, 7.0), Some((Some(5.0), 6.0, None)));
+        assert_eq!(least_of(Proof::Bound, 7.0), Some((Some(5.0), 6.0, None)));
+        assert_eq!(least_of(Proof::Bound, 5.5), Some((Some(5.0), 5.5, Some("menu".to_owned()))));
         assert_eq!(least_of(Proof::Open, 7.0), Some((None, 6.0, None)));
         assert_eq!(least_of(Proof::Open, 5.5), Some((None, 5.5, Some("menu".to_owned()))));
         assert!(least(&[column("menu", 7.0, None)]).is_none());

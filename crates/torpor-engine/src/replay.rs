@@ -48,8 +48,8 @@ pub struct Run {
     pub clusters: BTreeMap<usize, Energy>,
     /// The governor's CPUs share state, so they ran in one image, in the order of time.
     pub shares_state: bool,
-    /// Spans after which the oracle had more paths than it follows.
-    pub crowded_spans: u64,
+    /// Nothing is known of how much less other decisions than the oracle's may cost.
+    pub is_unproven: bool,
     /// Upper bound of what the oracle's decisions cost above the cheapest.
     pub slack: Energy,
 }
@@ -208,7 +208,6 @@ impl Replay<'_> {
             match part {
                 Ok(part) => {
                     run.shares_state |= part.shares_state;
-                    run.crowded_spans += part.crowded_spans;
                     run.slack += part.slack;
                     run.clusters.extend(part.clusters);
                     let results = part.cpus.into_iter().zip(part.decisions);
@@ -256,7 +255,12 @@ impl Replay<'_> {
                 continue;
             }
             let terms = Terms { price, credit: None };
-            plans.insert(index, oracle::plan(model, &input.spans, terms, &mut |_| goes_on())?);
+            let plan = oracle::plan(model, &input.spans, terms, &mut |_| goes_on())?;
+            if plan.crowded_spans > 0 {
+                let least = oracle::lower_bound(model, &input.spans, terms, &mut |_| goes_on())?;
+                slack += (plan.energy + price.over(plan.delay) - least).max(Energy::ZERO);
+            }
+            plans.insert(index, plan);
         }
         for members in coupled.into_values() {
             let cpus = members.iter().map(|&cpu| (self.cpus[cpu].model, self.cpus[cpu].input));
@@ -289,8 +293,7 @@ impl Replay<'_> {
             let cost = (totals.energy, totals.delays.total());
             assert_eq!(cost, (plan.energy, plan.delay), "the plan states its cost");
         }
-        let crowded_spans = plans.iter().map(|plan| plan.crowded_spans).sum();
-        Ok(Run { crowded_spans, slack, ..run })
+        Ok(Run { slack, ..run })
     }
 
     /// Runs a governor on the CPUs of a shard: one after the other, or, if its CPUs share state, on

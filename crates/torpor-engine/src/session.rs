@@ -471,7 +471,6 @@ impl<'a> Session<'a> {
         runs: Vec<Result<Run, String>>,
     ) -> Result<TraceOutcome, EngineError> {
         let platform = &self.request.platform;
-        let crowded_spans = runs.iter().flatten().map(|run| run.crowded_spans).sum();
         let specs = || self.request.governors.iter().zip(deciders);
         let (mut columns, mut counts, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
         for ((spec, decider), run) in specs().zip(runs) {
@@ -491,6 +490,7 @@ impl<'a> Session<'a> {
             proof: least.proof,
             bound_mw: least.bound.map(power),
             found_mw: power(least.found),
+            gap_pct: least.gap_pct(),
             found_by: least.found_by.map(str::to_owned),
         });
         let oracle = least.map(|least| least.bound.unwrap_or(least.found));
@@ -508,7 +508,6 @@ impl<'a> Session<'a> {
             strips: Vec::new(),
             causes: None,
             decisions,
-            crowded_spans,
         })
     }
 }
@@ -543,7 +542,7 @@ pub(crate) fn outcome(
 /// Returns what an oracle's run proves.
 fn claim(decider: &Decider, run: &Run) -> Option<Claim> {
     let Decider::Oracle(aim) = *decider else { return None };
-    Some(Claim { aim, proof: Proof::of(run.crowded_spans, run.slack), slack: run.slack })
+    Some(Claim { aim, proof: Proof::of(run.is_unproven, run.slack), slack: run.slack })
 }
 
 /// Compiles the deciders for a tick rate.

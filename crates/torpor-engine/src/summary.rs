@@ -6,7 +6,6 @@ pub use crate::config_notes::config_notes;
 use crate::decision::Decision;
 use crate::input::{EventToExit, Recording, SleepClass, SleepSource};
 use crate::options::{Options, Others};
-use crate::oracle;
 use crate::outcome::*;
 use crate::replay::{PlacedCpu, Run};
 use crate::totals::{CpuTotals, StateTotals};
@@ -375,24 +374,30 @@ fn others_notes(platform: &Platform, options: &Options, traces: &[TraceOutcome])
     vec![format!("not in the recording: {}, which {assumed}", missing.join(", "))]
 }
 
-/// Returns the note on the oracle's proof for a coupled cluster.
+/// Returns the note on the oracle's proof. If no cluster takes power of its own, exact is usual.
 fn oracle_note(trace: &TraceOutcome) -> Option<String> {
     let mut runs = trace.runs.iter();
-    runs.find(|run| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some))?;
-    let OracleOutcome { proof, bound_mw, found_mw, found_by } = trace.oracle.as_ref()?;
-    match (proof, bound_mw, found_by) {
-        (Proof::Exact, ..) => Some(
+    let has_power =
+        |run: &RunOutcome| run.metrics.get("cluster_power_mw").is_some_and(Option::is_some);
+    let is_coupled = runs.any(has_power);
+    let OracleOutcome { proof, bound_mw, found_mw, gap_pct, found_by } = trace.oracle.as_ref()?;
+    let whose = || found_by.as_ref().map_or("found".to_owned(), |column| format!("of `{column}`"));
+    match (proof, bound_mw, gap_pct) {
+        (Proof::Exact, ..) => is_coupled.then(|| {
             "the oracle is exact: no decisions consume less in CPUs and clusters together"
-                .to_owned(),
-        ),
-        (Proof::Bound, Some(bound_mw), _) => Some(format!(
+                .to_owned()
+        }),
+        (Proof::Bound, Some(bound_mw), Some(gap_pct)) => Some(format!(
             "the oracle is a bound: no governor can be below {bound_mw:.4} mW in CPUs and clusters \
-             together; the decisions found take {found_mw:.4} mW"
+             together; the decisions {} take {found_mw:.4} mW, {gap_pct:.2} % more",
+            whose()
         )),
-        (Proof::Open, _, Some(found_by)) => Some(format!(
-            "the oracle's own decisions are not the cheapest: `{found_by}` takes {found_mw:.4} mW, \
-             which the energy over the oracle counts from"
-        )),
+        (Proof::Open, ..) => found_by.as_ref().map(|found_by| {
+            format!(
+                "the oracle's own decisions are not the cheapest: `{found_by}` takes \
+                 {found_mw:.4} mW, which the energy over the oracle counts from"
+            )
+        }),
         _ => None,
     }
 }
@@ -407,7 +412,6 @@ pub fn notes(platform: &Platform, options: &Options, traces: &[TraceOutcome]) ->
     let cut_pct = traces.iter().map(|t| t.inputs.cut_pct).fold(0.0, f64::max);
     notes.extend(left_out(sum(|i| i.cut_sleeps), cut_pct, sum(|i| i.unclosed_entries)));
     notes.extend(traces.iter().filter_map(oracle_note));
-    notes.extend(oracle::note(traces.iter().map(|t| t.crowded_spans).sum()));
     notes.extend(evidence_notes(traces));
     notes
 }

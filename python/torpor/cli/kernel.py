@@ -2,18 +2,16 @@
 """`torpor kernel`: governors in the running kernel."""
 
 import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import click
 
 from torpor import _engine
-from torpor.cli import options, progress
-from torpor.cli.console import fail, print_note, write_stdout
+from torpor.cli import options
+from torpor.cli.console import print_note, write_stdout
 from torpor.cli.options import argument, option
-from torpor.machine import kernel_sources
+from torpor.cli.sources import fetched
 from torpor.machine.kernel import actions
 from torpor.machine.kernel.status import Status
 from torpor.machine.kernel.status import status as find
@@ -127,27 +125,7 @@ def fetch(
 
     Prints its folder. It stays in the user's cache; what is there is not fetched again.
     """
-    write_stdout(str(_fetched(kernel or _engine.default_kernel())))
-
-
-def _fetched(kernel: str) -> Path:
-    try:
-        with progress.if_watched() as bar:
-            return kernel_sources.fetch(kernel, say=print_note, watch=bar)
-    except kernel_sources.UnavailableError as error:
-        fail(str(error))
-
-
-def obtain(kernels: Sequence[str]) -> None:
-    """On a terminal, fetch the sources of kernels to simulate that this machine lacks.
-
-    Without names, that of the default kernel.
-    """
-    if not sys.stderr.isatty():
-        return
-    for kernel in kernels or [_engine.default_kernel()]:
-        if kernel_sources.is_release(kernel) and not _engine.has_hosted_kernel(kernel, 250):
-            _fetched(kernel)
+    write_stdout(str(fetched(kernel or _engine.default_kernel())))
 
 
 def _text(found: Status) -> str:

@@ -10,8 +10,8 @@ from torpor.cli import options, progress
 from torpor.cli.console import print_note
 from torpor.cli.deliver import Parquet, Trace, check, deliver, known_metrics
 from torpor.cli.finished import finished_runs
-from torpor.cli.kernel import obtain
 from torpor.cli.options import argument, option
+from torpor.cli.sources import obtain
 from torpor.run.options import SimulateOptions, decisive
 from torpor.run.simulations import DEFAULT_GOVERNORS, Simulation
 from torpor.run.simulations import simulate as run_simulation

@@ -12,9 +12,9 @@ import click
 
 from torpor.cli import options
 from torpor.cli.console import print_note
-from torpor.cli.kernel import obtain
 from torpor.cli.options import option
 from torpor.cli.progress import Bar
+from torpor.cli.sources import obtain
 from torpor.results.catalogue import leading
 from torpor.run.options import Option, ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
@@ -28,14 +28,14 @@ Metrics = Annotated[
 ]
 StorePath = Annotated[Path, option("--store -o DIR", "Where points are kept.")]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.I)
+_SIZE = r"(?i)(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?"
 
 
 def _size(text: str | None) -> int | None:
     """Read a size: 500M is 500 million bytes, 500Mi is 500 * 1024 * 1024."""
     if text is None:
         return None
-    found = _SIZE.fullmatch(text.strip())
+    found = re.fullmatch(_SIZE, text.strip())
     if found is None or float(found[1]) == 0:
         raise click.BadParameter(f"--memory {text}: expected a size, such as 500M or 2GiB")
     base = 1024 if found[3] else 1000

@@ -219,7 +219,7 @@ def schema() -> dict[str, Any]:
 #: Linux, or in the recordings of such a device.
 _DEVICES = {"oriole": "pixel6", "raven": "pixel6", "bluejay": "pixel6"}
 #: Words that CPUs and titles have between those that name a model.
-_NOISE = re.compile(r"\((?:r|tm)\)|\bcpu\b|(?:@|\bat) [\d.]+ghz|\b\d+-core processor", re.I)
+_NOISE = r"(?i)\((?:r|tm)\)|\bcpu\b|(?:@|\bat) [\d.]+ghz|\b\d+-core processor"
 
 
 def platform_named(machine: str | None, cpus: int) -> str | None:
@@ -252,7 +252,7 @@ def platform_named(machine: str | None, cpus: int) -> str | None:
 
 
 def _model(text: str) -> str:
-    return " ".join(_NOISE.sub(" ", text).casefold().split())
+    return " ".join(re.sub(_NOISE, " ", text).casefold().split())
 
 
 def platform_toml(name: str) -> str:

@@ -39,9 +39,9 @@ ANSWER_MAX_AGE_S = 24 * 3600
 #: The exit status if a package is not available.
 UNAVAILABLE = 77
 
-_RELEASE = re.compile(r"\d+\.\d+")
-_POINT_RELEASE = re.compile(r"(\d+\.\d+)\.\d+")
-_PACKAGE = re.compile(r"linux-source-(\d+\.\d+)")
+_RELEASE = r"\d+\.\d+"
+_POINT_RELEASE = r"(\d+\.\d+)\.\d+"
+_PACKAGE = r"linux-source-(\d+\.\d+)"
 _ELSEWHERE = (
     "`-k` takes a tree, a tarball (linux-6.6.tar.xz) or TREE:REV of a git repository: "
     "those of kernel.org, of Android (kernel/common) or of a vendor"
@@ -80,7 +80,7 @@ def folders() -> list[Path]:
 
 def is_release(kernel: str) -> bool:
     """Whether a kernel's name is a release such as 6.12."""
-    return _RELEASE.fullmatch(kernel) is not None
+    return re.fullmatch(_RELEASE, kernel) is not None
 
 
 def find(release: str) -> Path | None:
@@ -106,7 +106,7 @@ def fetch(
     ``watch`` what is done, how much of it, and of how much (0 if that is not known).
     Raises :class:`UnavailableError`.
     """
-    if point := _POINT_RELEASE.fullmatch(release):
+    if point := re.fullmatch(_POINT_RELEASE, release):
         raise UnavailableError(
             f"`{release}` is a point release, and Debian's archive has only the last one of each "
             f"release; `torpor kernel fetch {point[1]}` fetches that\nhint: {_ELSEWHERE}"
@@ -251,7 +251,7 @@ def _releases(options: list[str]) -> set[str]:
         names = _run(["apt-cache", *options, "pkgnames", "linux-source-"])
     except (UnavailableError, OSError):
         return set()
-    return {found[1] for name in names.split() if (found := _PACKAGE.fullmatch(name))}
+    return {found[1] for name in names.split() if (found := re.fullmatch(_PACKAGE, name))}
 
 
 def _check_answer(package: str, known: set[str]) -> None:
@@ -261,7 +261,7 @@ def _check_answer(package: str, known: set[str]) -> None:
         asked_s, releases = float(answer["asked_s"]), {str(name) for name in answer["releases"]}
     except (OSError, ValueError, KeyError, TypeError):
         return
-    found = _PACKAGE.fullmatch(package)
+    found = re.fullmatch(_PACKAGE, package)
     if 0 <= time.time() - asked_s < ANSWER_MAX_AGE_S and found and found[1] not in releases:
         raise UnavailableError(_lacks(package, known | releases))
 

@@ -11,7 +11,7 @@ from typing import Any
 #: Characters that a terminal acts on instead of showing them: C0 but for tab and newline, DEL, C1,
 #: line and paragraph separators, and changes of the direction of writing. And halves of UTF-16
 #: pairs, by which Python spells the bytes of a file's name that are no text.
-_UNPRINTABLE = re.compile(
+_UNPRINTABLE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
@@ -27,7 +27,7 @@ def printable(text: str) -> str:
     >>> print(printable("comm\x1b[2J"))
     comm\u001b[2J
     """
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:

@@ -27,8 +27,6 @@ pub(super) struct Foresight {
     pub decider: usize,
     totals: BTreeMap<CpuId, CpuTotals>,
     clusters: BTreeMap<usize, Energy>,
-    crowded_spans: u64,
-    stretches: u64,
     slack: Energy,
     /// Number of each CPU's spans that were planned, by slot.
     pub passed: Vec<usize>,
@@ -41,8 +39,6 @@ impl Foresight {
             decider,
             totals: BTreeMap::new(),
             clusters: BTreeMap::new(),
-            crowded_spans: 0,
-            stretches: 0,
             slack: Energy::ZERO,
             passed: vec![0; cpu_count],
             since: None,
@@ -78,8 +74,6 @@ impl Foresight {
         for (cluster, energy) in run.clusters {
             *self.clusters.entry(cluster).or_insert(Energy::ZERO) += energy;
         }
-        self.crowded_spans += run.crowded_spans;
-        self.stretches += 1;
         self.slack += run.slack;
         self.since = Some(until);
         Ok(())
@@ -111,7 +105,7 @@ impl Foresight {
         Run {
             cpus: cpus.collect(),
             clusters: self.clusters,
-            crowded_spans: self.crowded_spans.max(self.stretches),
+            is_unproven: true,
             slack: self.slack,
             ..Run::default()
         }

@@ -8,7 +8,7 @@ use crate::drive::PlacedCpu;
 use crate::error::EngineError;
 use crate::input::{CpuInput, Growing, Recording, SleepSource, Span};
 use crate::model::CpuModel;
-use crate::outcome::{InputsInfo, Outcome, TraceOutcome};
+use crate::outcome::{InputsInfo, Outcome};
 use crate::replay::Decider;
 use crate::session::{self, Session};
 use crate::summary;
@@ -346,10 +346,8 @@ impl Running {
             )
         };
         let info = TraceInfo::new(name, trace);
-        let outcome = TraceOutcome {
-            crowded_spans: 0,
-            ..session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)?
-        };
+        let outcome =
+            session.trace_outcome(info, inputs, &placed, &self.deciders, &recording, runs)?;
         let mut outcome = session::outcome(request, &self.deciders, vec![outcome]);
         if self.deciders.iter().any(|decider| matches!(decider, Decider::Oracle(_))) {
             outcome.notes.push(foresight::note());

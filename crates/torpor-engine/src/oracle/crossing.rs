@@ -7,12 +7,13 @@ use super::front::Front;
 use super::sooner::Sooner;
 use super::{Path, Safe};
 use crate::idle_loop::gives_up;
-use crate::input::Span;
+use crate::input::{Span, TickGrid};
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// The paths inside one span.
 pub(super) struct Crossing<'a> {
     pub(super) span: &'a Span,
+    pub(super) tick: TickGrid,
     price: Power,
     here: Safe,
     pub(super) beyond: Safe,
@@ -25,6 +26,10 @@ pub(super) struct Crossing<'a> {
     /// Awake before the event, by whether the tick is stopped.
     pub(super) waiting: &'a mut [Front; 2],
     pub(super) sooner: &'a mut Sooner,
+    /// Most paths that wait, before relaxed ones are merged.
+    pub(super) waiting_max: usize,
+    /// The path that decides.
+    pub(super) now: Instant,
 }
 
 /// The fronts of one span after another, which keep their memory.
@@ -37,16 +42,28 @@ pub(super) struct Fronts {
 
 impl<'a> Crossing<'a> {
     pub(super) fn new(
-        span: &'a Span,
-        price: Power,
-        here: Safe,
-        beyond: Safe,
+        (span, price, tick): (&'a Span, Power, TickGrid),
+        [here, beyond]: [Safe; 2],
         dense: Option<Dense>,
         (credit, work): (Option<&'a Credit>, Option<Duration>),
         Fronts { endings, waiting, sooner }: &'a mut Fronts,
     ) -> Crossing<'a> {
         endings.iter_mut().chain(&mut *waiting).for_each(Front::clear);
-        Crossing { span, price, here, beyond, dense, credit, work, endings, waiting, sooner }
+        Crossing {
+            span,
+            tick,
+            price,
+            here,
+            beyond,
+            dense,
+            credit,
+            work,
+            endings,
+            waiting,
+            sooner,
+            waiting_max: usize::MAX,
+            now: Instant(i64::MIN),
+        }
     }
 
     /// Returns the credit up to the time at which a path that ends at `now` reaches the next span.
@@ -58,7 +75,14 @@ impl<'a> Crossing<'a> {
     /// Drops paths that wait before `now`.
     #[inline]
     pub(super) fn forget_before(&mut self, now: Instant) {
+        self.now = now;
         self.waiting.iter_mut().for_each(|front| front.forget_before(now));
+    }
+
+    /// Number of paths that a new one is compared with.
+    #[inline]
+    pub(super) fn crowd(&self) -> u32 {
+        self.waiting.iter().chain(&*self.endings).map(Front::len).sum::<usize>() as u32
     }
 
     #[inline]
@@ -69,15 +93,28 @@ impl<'a> Crossing<'a> {
     /// Adds a path that is before the event, or that finds that it has happened. Returns true if it
     /// was kept.
     #[inline]
-    pub(super) fn arrive(&mut self, mut path: Path, queue: &mut Queue) -> bool {
+    pub(super) fn arrive(&mut self, path: Path, queue: &mut Queue) -> bool {
+        if path.spread > Duration::ZERO {
+            return self.arrive_spread(path, queue);
+        }
+        self.arrive_alike(path, queue)
+    }
+
+    /// Adds a path all of whose times are in the same tick and on the same side of the event.
+    #[inline]
+    pub(super) fn arrive_alike(&mut self, mut path: Path, queue: &mut Queue) -> bool {
         if path.now > self.span.wake {
             return self.end(path);
         }
         let credit = self.credit.map_or(Energy::ZERO, |credit| credit.upto(path.now));
+        path.credit_spread(self.credit);
         path.standing = path.energy + credit;
+        if self.waiting[usize::from(path.tick_stopped)].len() >= self.waiting_max {
+            self.join_neighbour(&mut path);
+        }
         // A path that gives up is not compared with earlier paths, as those must pay for a sleep.
         let is_kept = gives_up(self.span, path.now)
-            || self.waiting[usize::from(path.tick_stopped)].offer(path, self.here);
+            || self.waiting[usize::from(path.tick_stopped)].offer(&mut path, self.here);
         if is_kept {
             queue.push(path);
         }
@@ -89,7 +126,7 @@ impl<'a> Crossing<'a> {
         path.tick_stopped = self.ends_stopped(path.tick_stopped);
         path.resume(self.span.resume, self.price);
         path.standing = path.energy + self.credit_ahead(path.now);
-        self.endings[usize::from(path.tick_stopped)].offer(path, self.beyond)
+        self.endings[usize::from(path.tick_stopped)].offer(&mut path, self.beyond)
     }
 
     #[inline]

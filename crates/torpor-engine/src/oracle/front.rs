@@ -2,7 +2,8 @@
 //! The paths to keep at one place: none is both earlier and dearer than another.
 
 use super::{Path, Safe};
-use torpor_machine::units::Instant;
+use std::ops::Range;
+use torpor_machine::units::{Duration, Instant};
 
 /// Paths in the past that are kept before they are dropped.
 const PATHS_KEPT: usize = 32;
@@ -17,16 +18,22 @@ impl Front {
     /// Adds `path` unless a kept one is as late and as cheap, and drops those that it supersedes.
     /// Returns true if it was kept. If being later is not `safe`, a path supersedes only those of
     /// its own time.
-    pub(super) fn offer(&mut self, path: Path, safe: Safe) -> bool {
+    pub(super) fn offer(&mut self, path: &mut Path, safe: Safe) -> bool {
         if self.paths.is_empty() {
-            self.paths.push(path);
+            self.paths.push(*path);
             return true;
         }
         let at = self.place(path.now);
+        if let Some(own) = self.paths.get(at).filter(|own| own.now == path.now) {
+            path.include(own);
+        }
+        let path = *path;
         let no_worse = |earlier: &Path, later: &Path| {
-            earlier.now == later.now
+            let is_comparable = earlier.spread == Duration::ZERO || safe.settles.is_none();
+            (earlier.now == later.now && earlier.spread <= later.spread)
                 || (earlier.now < later.now
-                    && safe.covers(earlier.now, later.now, path.tick_stopped))
+                    && is_comparable
+                    && safe.covers(earlier.earliest(), later.now, path.tick_stopped))
         };
         if self.paths[at..].iter().any(|p| p.standing <= path.standing && no_worse(&path, p)) {
             return false;
@@ -51,6 +58,25 @@ impl Front {
             Some(last) if last.now >= now => self.paths.partition_point(|p| p.now < now),
             _ => self.paths.len(),
         }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Takes the path nearest in time of those all of whose times are `within`.
+    pub(super) fn take_nearest(&mut self, now: Instant, within: Range<Instant>) -> Option<Path> {
+        let at = self.place(now);
+        let gap = |index: usize| {
+            let path = self
+                .paths
+                .get(index)
+                .filter(|path| within.start <= path.earliest() && path.now < within.end)?;
+            Some((path.now.since(now).0.abs(), index))
+        };
+        let nearest = [at.checked_sub(1), Some(at)].into_iter().flatten().filter_map(gap).min();
+        nearest.map(|(_, index)| self.paths.remove(index))
     }
 
     #[inline]
@@ -87,11 +113,12 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use torpor_machine::units::{Duration, Energy};
+    use torpor_machine::units::Energy;
 
     fn path(now: i64, energy: i128, step: u32) -> Path {
         Path {
             now: Instant(now),
+            spread: Duration::ZERO,
             tick_stopped: false,
             energy: Energy(energy),
             standing: Energy(energy),
@@ -104,7 +131,7 @@ mod tests {
     fn later_and_cheaper_replaces_earlier_and_dearer() {
         let mut front = Front::default();
         let safe = Safe { until: Instant(100), tick: Instant(50), settles: None };
-        let mut offer = |now, energy, step| front.offer(path(now, energy, step), safe);
+        let mut offer = |now, energy, step| front.offer(&mut path(now, energy, step), safe);
         assert!(offer(10, 5, 0));
         assert!(offer(20, 9, 1));
         assert!(!offer(15, 9, 2), "as dear as the later one");

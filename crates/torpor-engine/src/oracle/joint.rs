@@ -24,7 +24,7 @@
 use super::graph::Builder;
 use super::split::{Members, Segments};
 use super::together::Together;
-use super::{Credit, Plan, Terms, constants, plan};
+use super::{Credit, Plan, Terms, constants, lower_bound, plan};
 use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
@@ -57,6 +57,14 @@ const GAP_SHARE: i128 = 100_000;
 /// Most rounds in which each CPU replans for the others' plans.
 const SWEEPS_MAX: usize = 2;
 
+/// Budget of replanning, in spans of all CPUs that each replanning looks at, and the number that any
+/// cluster has. FIDELITY(oracle-clusters): in large clusters some CPUs keep their plans.
+const LOOKS_MAX: usize = 8_000_000;
+const REPLANS_MIN: usize = 128;
+
+/// Budget of rounds, in spans, if CPUs have more paths than the search follows.
+const CROWDED_MAX: usize = 50_000;
+
 /// Plans of a cluster's CPUs.
 pub struct Joint {
     /// In the order of the CPUs; their energy includes no credit.
@@ -81,8 +89,14 @@ struct Solver<'a> {
     /// The cheapest plans so far, and their cost with the cluster's.
     best: Vec<Planned>,
     cost: Energy,
-    /// The highest lower bound so far; none if a CPU's own plan leaves paths out.
-    bound: Option<Energy>,
+    /// The highest lower bound so far.
+    bound: Energy,
+    /// Spans of all CPUs.
+    spans: usize,
+    /// Number of CPUs that may still replan.
+    replans_left: usize,
+    /// A CPU had more paths than its search follows.
+    is_crowded: bool,
 }
 
 /// Plans the decisions of a cluster's CPUs; delay costs `price`. Returns `None` if `goes_on`
@@ -104,13 +118,11 @@ pub(super) fn plan_among(
 ) -> Option<Joint> {
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
-    let crowded: Vec<u64> = relaxed.iter().map(|planned| planned.plan.crowded_spans).collect();
     solver.respond(relaxed, goes_on)?;
     if solver.is_done() {
-        return Some(solver.close(&crowded, Energy::ZERO));
+        return Some(solver.close(Energy::ZERO));
     }
-    let spans: usize = members.cpus.iter().map(|(_, input)| input.spans.len()).sum();
-    if spans <= SPANS_MAX && members.cpus.len() <= CPUS_MAX {
+    if solver.spans <= SPANS_MAX && members.cpus.len() <= CPUS_MAX {
         let plans = draw(members, price, states, goes_on)?;
         if plans.iter().all(|plan| plan.crowded_spans == 0) {
             return Some(Joint { plans, slack: Energy::ZERO });
@@ -120,11 +132,11 @@ pub(super) fn plan_among(
     }
     let simplest = solver.cheapest_simple(goes_on)?;
     solver.respond(simplest, goes_on)?;
-    if !solver.is_done() && price == Power::ZERO {
+    if !solver.is_done() && price == Power::ZERO && solver.rounds_max() > 1 {
         solver.certify(goes_on)?;
     }
-    let slack = solver.gap().unwrap_or(Energy::ZERO);
-    Some(solver.close(&crowded, slack))
+    let slack = solver.gap();
+    Some(solver.close(slack))
 }
 
 /// Returns plans found in one search. If no span is crowded, there are no cheaper plans.
@@ -159,43 +171,69 @@ fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy
 
 impl<'a> Solver<'a> {
     fn new(members: &'a Members<'a>, price: Power) -> Solver<'a> {
+        let spans = members.cpus.iter().map(|(_, input)| input.spans.len()).sum::<usize>();
         Solver {
+            spans,
+            replans_left: (LOOKS_MAX / spans.max(1)).max(REPLANS_MIN),
+            is_crowded: false,
             members,
             price,
             segments: Segments::new(members),
             best: Vec::new(),
             cost: Energy(i128::MAX),
-            bound: None,
+            bound: Energy(i128::MIN),
         }
     }
 
     /// Returns the best plans.
-    fn close(self, crowded: &[u64], slack: Energy) -> Joint {
-        let plans = self.best.into_iter().zip(crowded);
-        let plans = plans.map(|(planned, &crowded_spans)| Plan { crowded_spans, ..planned.plan });
-        Joint { plans: plans.collect(), slack }
+    fn close(self, slack: Energy) -> Joint {
+        Joint { plans: self.best.into_iter().map(|planned| planned.plan).collect(), slack }
     }
 
-    fn gap(&self) -> Option<Energy> {
-        self.bound.map(|bound| (self.cost - bound).max(Energy::ZERO))
+    fn gap(&self) -> Energy {
+        (self.cost - self.bound).max(Energy::ZERO)
+    }
+
+    fn rounds_max(&self) -> usize {
+        match self.is_crowded {
+            true => (CROWDED_MAX / self.spans.max(1)).min(ROUNDS_MAX),
+            false => ROUNDS_MAX,
+        }
     }
 
     fn is_done(&self) -> bool {
-        self.gap() == Some(Energy::ZERO)
+        self.gap() == Energy::ZERO
     }
 
     /// Plans each CPU with its part of the split, which gives a lower bound.
     fn relax(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
         let (mut all, mut bound) = (Vec::new(), self.segments.unshared());
         for cpu in 0..self.members.cpus.len() {
-            let planned = self.plan(cpu, &self.segments.credit(cpu), goes_on)?;
-            bound += planned.cost - planned.credited;
+            let credit = self.segments.credit(cpu);
+            let planned = self.plan(cpu, &credit, goes_on)?;
+            bound += self.bound_of(cpu, &planned, &credit, goes_on)?;
             all.push(planned);
         }
-        if all.iter().all(|planned| planned.plan.crowded_spans == 0) {
-            self.bound = self.bound.max(Some(bound));
-        }
+        self.bound = self.bound.max(bound);
+        self.is_crowded |= all.iter().any(|planned| planned.plan.crowded_spans > 0);
         Some(all)
+    }
+
+    /// Returns a lower bound of a CPU's own cost, less what is credited: that of its plan if the
+    /// search left nothing out.
+    fn bound_of(
+        &self,
+        cpu: usize,
+        planned: &Planned,
+        credit: &Credit,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Energy> {
+        if planned.plan.crowded_spans == 0 {
+            return Some(planned.cost - planned.credited);
+        }
+        let (model, input) = self.members.cpus[cpu];
+        let terms = Terms { price: self.price, credit: Some(credit) };
+        lower_bound(model, &input.spans, terms, &mut |_| goes_on())
     }
 
     fn cost_of(&self, plans: &[Planned]) -> Energy {
@@ -284,9 +322,10 @@ impl<'a> Solver<'a> {
         for _ in 0..SWEEPS_MAX {
             let before = least;
             for cpu in 0..plans.len() {
-                if self.bound.is_some_and(|bound| least <= bound) {
+                if least <= self.bound || self.replans_left == 0 {
                     break;
                 }
+                self.replans_left -= 1;
                 let others = self.members.cpus.iter().zip(&plans).enumerate();
                 let others = others.filter(|(other, _)| *other != cpu).map(|(_, (of, planned))| {
                     rests(of.1, &planned.deep, self.members.span).collect::<Vec<_>>()
@@ -317,8 +356,11 @@ impl<'a> Solver<'a> {
         self.segments.refine(&deep);
         self.segments.fit(&deep);
         let mut plans = self.relax(goes_on)?;
-        for _ in 1..ROUNDS_MAX {
-            let Some(gap) = self.gap().filter(|gap| gap.0 > self.cost.0 / GAP_SHARE) else { break };
+        for _ in 1..self.rounds_max() {
+            let gap = self.gap();
+            if gap.0 <= self.cost.0 / GAP_SHARE {
+                break;
+            }
             let deep: Vec<DeepTimes> = plans.into_iter().map(|planned| planned.deep).collect();
             self.segments.correct(&deep, gap);
             plans = self.relax(goes_on)?;

@@ -12,7 +12,7 @@ use torpor_machine::units::{Duration, Energy, Instant, Power};
 pub(super) struct Late {
     /// By whether the tick is stopped, in order of time without the work so far; the cheapest of
     /// each time.
-    paths: [Vec<(Instant, Path)>; 2],
+    pub(super) paths: [Vec<(Instant, Path)>; 2],
     work: Duration,
 }
 
@@ -81,8 +81,16 @@ impl Late {
 fn keep_cheapest(paths: &mut Vec<(Instant, Path)>, moment: Instant, path: Path) {
     match paths.binary_search_by_key(&moment, |(at, _)| *at) {
         Err(at) => paths.insert(at, (moment, path)),
-        Ok(at) if path.energy < paths[at].1.energy => paths[at].1 = path,
-        Ok(_) => {}
+        Ok(at) => {
+            let (_, mut kept) = paths[at];
+            if path.energy < kept.energy {
+                kept = path;
+                kept.include(&paths[at].1);
+            } else {
+                kept.include(&path);
+            }
+            paths[at].1 = kept;
+        }
     }
 }
 
@@ -94,6 +102,7 @@ mod tests {
     fn late_path_arrives_later_by_all_work() {
         let path = |now: i64, tick_stopped: bool, energy: i128| Path {
             now: Instant(now),
+            spread: Duration::ZERO,
             tick_stopped,
             energy: Energy(energy),
             standing: Energy(energy),

@@ -31,6 +31,7 @@ mod front;
 mod graph;
 mod joint;
 mod late;
+mod relaxed;
 mod sooner;
 mod split;
 mod stretch;
@@ -40,13 +41,15 @@ mod tests;
 mod tests_credited;
 #[cfg(test)]
 mod tests_joint;
+#[cfg(test)]
+mod tests_relaxed;
 mod together;
 mod unroll;
 
 use crate::decision::Unobserved;
 use crate::idle_loop::{CpuRun, gives_up, next_events};
 use crate::input::{Span, TickGrid};
-use crate::model::{Alarms, CpuModel, SleepEnd};
+use crate::model::{Alarms, CpuModel, Sleep, SleepEnd};
 use crate::policy::{Choice, Choices, Script};
 pub use aim::{Aim, price_within, too_tight};
 pub use credit::Credit;
@@ -54,6 +57,8 @@ use crossing::{Crossing, Fronts, Queue};
 use front::Front;
 pub use joint::{Joint, plan_together};
 use late::Late;
+use relaxed::Asleep;
+pub use relaxed::lower_bound;
 pub use split::Members;
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -67,7 +72,7 @@ pub fn note(crowded_spans: u64) -> Option<String> {
     (crowded_spans > 0).then(|| {
         format!(
             "after {crowded_spans} sleeps the oracle had more paths than it follows and kept the \
-             most promising: no bound is known, and a cheaper sequence may exist"
+             most promising: a cheaper sequence may exist"
         )
     })
 }
@@ -111,6 +116,8 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Path {
     now: Instant,
+    /// A relaxed path stands for all paths that are earlier by up to this much.
+    spread: Duration,
     tick_stopped: bool,
     /// Includes the price of the delay so far, without the credited energy.
     energy: Energy,
@@ -123,10 +130,15 @@ struct Path {
 }
 
 impl Path {
+    #[inline]
+    fn earliest(&self) -> Instant {
+        self.now - self.spread
+    }
+
     /// Starts the work of an event that was due at `due`.
     #[inline]
     fn resume(&mut self, due: Instant, price: Power) {
-        let late = self.now.since(due).max(Duration::ZERO);
+        let late = self.earliest().since(due).max(Duration::ZERO);
         self.delay += late;
         self.energy += price.over(late);
     }
@@ -140,6 +152,9 @@ struct Step {
 }
 
 const NO_STEP: u32 = u32::MAX;
+
+/// Waiting paths that are compared in the time of a decision.
+const CROWD_PER_DECISION: u32 = 64;
 
 /// Decisions between two checks for cancellation.
 const DECISIONS_PER_CHECK: u32 = 4_096;
@@ -321,6 +336,8 @@ struct Search<'a> {
     skips: bool,
     /// Drop paths in dense spans.
     bounds: bool,
+    /// Merge paths where there are too many, for a lower bound.
+    merges: bool,
     /// Keep paths at different times, which also holds if rests are credited.
     keeps_all: bool,
     /// The last tick before the path that is looked at.
@@ -377,6 +394,7 @@ impl<'a> Search<'a> {
             skips: true,
             bounds: true,
             keeps_all: false,
+            merges: false,
             jiffy: model.tick.floor(Instant(0)),
             longest_entry,
             floor_powers,
@@ -395,6 +413,7 @@ impl<'a> Search<'a> {
         let mut late = Late::default();
         late.add(Path {
             now: start,
+            spread: Duration::ZERO,
             tick_stopped: false,
             energy: Energy::ZERO,
             standing: Energy::ZERO,
@@ -408,19 +427,32 @@ impl<'a> Search<'a> {
             let dense = all_dense.get(k).copied().flatten();
             let here = std::mem::replace(&mut ahead, self.safe(spans, k + 1));
             let beyond = ahead.ahead_of(work, span.wake);
-            late.take_until(span.wake.max(beyond.until), &mut paths);
+            let until = if self.merges { Instant::NEVER } else { span.wake.max(beyond.until) };
+            late.take_until(until, &mut paths);
             late.resume(span.resume, self.price);
             let credit = (self.credit, next);
             fronts.sooner.clear(self.model.states.len());
-            let crossing =
-                Crossing::new(span, self.price, here, beyond, dense, credit, &mut fronts);
+            let mut crossing = Crossing::new(
+                (span, self.price, self.model.tick),
+                [here, beyond],
+                dense,
+                credit,
+                &mut fronts,
+            );
+            if self.merges {
+                crossing.waiting_max = self.ways_max;
+            }
             if !self.through(crossing, &mut paths, &mut queue, &mut || goes_on(k)) {
                 return None;
             }
             fronts.endings.iter().flat_map(Front::iter).for_each(|&path| late.add(path));
             late.pass(span.ends_visit, work);
             let rest = self.model.costs.power(span.opp, self.allowed[0]);
-            self.crowded_spans += u64::from(late.keep_best(self.ways_max, rest));
+            if self.merges {
+                late.merge(self.ways_max, rest);
+            } else {
+                self.crowded_spans += u64::from(late.keep_best(self.ways_max, rest));
+            }
         }
         late.take_until(Instant::NEVER, &mut paths);
         let best = paths.iter().min_by_key(|p| (p.energy, Reverse(p.now))).expect("a path remains");
@@ -498,7 +530,7 @@ impl<'a> Search<'a> {
             }
             let polls = stretch.as_ref().is_none_or(|s| s.polls || !s.holds(path.now));
             self.decide(&path, polls, &mut crossing, queue);
-            self.decisions += 1;
+            self.decisions += 1 + crossing.crowd() / CROWD_PER_DECISION;
             if self.decisions >= self.decisions_per_check {
                 self.decisions = 0;
                 if !goes_on() {
@@ -573,43 +605,52 @@ impl<'a> Search<'a> {
                 let tick_stopped = path.tick_stopped || stop_tick;
                 let tick_at = if tick_stopped { Instant::NEVER } else { jiffy + tick };
                 let alarms = Alarms::tick(tick_at);
-                let sleep = if is_polling {
-                    let timeout = model.poll_timeout(path.now, model.default_poll_limit);
-                    model.poll(path.now, span.wake, alarms, timeout)
-                } else {
-                    model.sleep(state, path.now, span.wake, alarms)
-                };
-                let residency = sleep.resume.since(path.now);
                 let choice = Choice { state: state as u8, stop_tick };
-                let credit = self.credit.filter(|_| state == model.deepest);
-                // A path that waits stands at its credit so far.
-                let credited = credit
-                    .map_or(Energy::ZERO, |c| c.upto(sleep.resume) - (path.standing - path.energy));
-                let energy = path.energy + model.costs.sleep(span.opp, state, residency) - credited;
-                let mut after = Path {
-                    now: sleep.resume,
-                    tick_stopped,
-                    energy,
-                    standing: energy,
-                    delay: path.delay,
-                    step: NO_STEP,
-                };
-                if matches!(sleep.end, SleepEnd::Tick | SleepEnd::GovernorTimer) {
-                    // The plan arms no timers: it knows the events.
-                    after.now += model.tick_handling;
-                    after.energy += model.costs.awake(span.opp, model.tick_handling);
+                let asleep = Asleep { state, wake: span.wake, alarms };
+                if path.spread == Duration::ZERO {
+                    let sleep = asleep.from(model, path.now);
+                    let residency = sleep.resume.since(path.now);
+                    let after = Path { tick_stopped, ..*path };
+                    self.follow(after, choice, (&sleep, residency), crossing, queue);
+                } else {
+                    let after = Path { tick_stopped, ..*path };
+                    self.follow_spread(after, choice, &asleep, crossing, queue);
                 }
-                let is_over = sleep.end == SleepEnd::Event;
-                self.step(path.step, choice, |step| match (Path { step, ..after }, is_over) {
-                    (ending, true) => crossing.end(ending),
-                    (awake, false) => crossing.arrive(awake, queue),
-                });
                 let is_same_with_tick = span.ends_visit && jiffy + tick > span.wake;
                 if stop_tick && is_same_with_tick {
                     break;
                 }
             }
         }
+    }
+
+    /// Adds what a sleep leads to. The sleep costs as if it took `residency`.
+    #[inline]
+    fn follow(
+        &mut self,
+        path: Path,
+        choice: Choice,
+        (sleep, residency): (&Sleep, Duration),
+        crossing: &mut Crossing<'_>,
+        queue: &mut Queue,
+    ) {
+        let (model, opp, state) = (self.model, crossing.span.opp, usize::from(choice.state));
+        let credit = self.credit.filter(|_| state == model.deepest);
+        // A path that waits stands at its credit so far.
+        let credited =
+            credit.map_or(Energy::ZERO, |c| c.upto(sleep.resume) - (path.standing - path.energy));
+        let energy = path.energy + model.costs.sleep(opp, state, residency) - credited;
+        let mut after = Path { now: sleep.resume, energy, standing: energy, step: NO_STEP, ..path };
+        if matches!(sleep.end, SleepEnd::Tick | SleepEnd::GovernorTimer) {
+            // The plan arms no timers: it knows the events.
+            after.now += model.tick_handling;
+            after.energy += model.costs.awake(opp, model.tick_handling);
+        }
+        let is_over = sleep.end == SleepEnd::Event;
+        self.step(path.step, choice, |step| match (Path { step, ..after }, is_over) {
+            (ending, true) => crossing.end(ending),
+            (awake, false) => crossing.arrive(awake, queue),
+        });
     }
 
     /// Offers the path that a choice leads to, and keeps the step if the path is kept.

@@ -143,6 +143,7 @@ fn are_alike(before: &[Path], after: &[Path], later: Duration) -> bool {
         && before.iter().zip(after).all(|(b, a)| {
             b.now + later == a.now
                 && b.tick_stopped == a.tick_stopped
+                && b.spread == a.spread
                 && b.energy + dearer == a.energy
         })
 }

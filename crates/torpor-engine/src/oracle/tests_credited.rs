@@ -30,7 +30,7 @@ pub(super) fn credits(longest_us: i64) -> impl Strategy<Value = Credit> {
 }
 
 /// One power all the time.
-fn constant_credits() -> impl Strategy<Value = Credit> {
+pub(super) fn constant_credits() -> impl Strategy<Value = Credit> {
     (1i64..80_000).prop_map(|uw| {
         let mut credit = Credit::default();
         credit.push(Instant(-1_000_000_000), Instant(1_000_000_000_000), Power(uw));

@@ -18,10 +18,10 @@ from torpor.run import options
 from torpor.run.options import Option
 
 #: A range of whole numbers in a parameter: ``shift=1..10``.
-_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
-_PATTERN = re.compile(r"[*?\[]")
+_RANGE = r"(-?\d+)\.\.(-?\d+)"
+_PATTERN = r"[*?\[]"
 #: Numbers after the name of a machine or a workload.
-_NUMBERS = re.compile(r"(.*?)((?:,[\w.*-]+=[^,]*)*)", re.S)
+_NUMBERS = r"(?s)(.*?)((?:,[\w.*-]+=[^,]*)*)"
 
 #: Prefixes of the names of platforms', workloads' and devices' numbers.
 PLACES = ("platform.", "workload.", "device.")
@@ -289,7 +289,7 @@ def _traces(patterns: list[str]) -> list[str]:
 
 def _named(axis: str, known: list[str]) -> Any:
     def matching(pattern: str) -> list[str]:
-        if not _PATTERN.search(pattern) or os.path.exists(pattern):
+        if not re.search(_PATTERN, pattern) or os.path.exists(pattern):
             return [pattern]
         matched = [name for name in known if fnmatchcase(name, pattern)]
         matched = matched or sorted(glob.glob(pattern, recursive=True))
@@ -330,7 +330,7 @@ def split_numbers(text: str) -> tuple[str, str]:
     >>> split_numbers("./a,b.toml,hz=250,ipi_send_us=1")
     ('./a,b.toml', ',hz=250,ipi_send_us=1')
     """
-    found = _NUMBERS.fullmatch(text)
+    found = re.fullmatch(_NUMBERS, text)
     return (found[1], found[2]) if found else (text, "")
 
 
@@ -351,7 +351,7 @@ def expand_params(spec: str) -> list[str]:
         key, equals, text = param.partition("=")
         values = []
         for part in text.split("|"):
-            bounds = _RANGE.fullmatch(part)
+            bounds = re.fullmatch(_RANGE, part)
             if bounds is None:
                 values.append(part)
                 continue

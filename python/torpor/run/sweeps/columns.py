@@ -23,7 +23,7 @@ SCENARIO = (
 #: several.
 LABEL = "label"
 #: The name of a governor, its file's content if the store has several, and its parameters.
-_LABEL = re.compile(r"([^,]*) \((?:[0-9a-f]{6}|unknown)\)((?:,.*)?)", re.S)
+_LABEL = r"(?s)([^,]*) \((?:[0-9a-f]{6}|unknown)\)((?:,.*)?)"
 
 Scenario = tuple[Value, ...]
 _Read = Callable[[str], list[Any]]
@@ -50,7 +50,7 @@ class Paired(NamedTuple):
 
 def unlabelled(label: str) -> str:
     """Return a governor's name from its label."""
-    parts = _LABEL.fullmatch(label)
+    parts = re.fullmatch(_LABEL, label)
     return parts[1] + parts[2] if parts else label
 
 
