@@ -74,6 +74,8 @@ pub struct Work {
     /// Total energy.
     pub energy: Option<Energy>,
     pub frequency: Frequency,
+    /// Time after the kernel ejected the sched_ext scheduler, if it did.
+    pub ejected: Option<Duration>,
     /// Times of flows through several tasks, such as frames; late ones missed their deadline.
     pub flow_time: LatencyHistogram,
     /// Flows with a deadline.
@@ -228,6 +230,12 @@ pub static METRICS: &[Metric] = metrics! {
         `power_limit` of the platform.", |s| s.work.as_ref()?.frequency.power_limited_pct;
     turbo_limited_pct optional: SHARE, Lower, "limited by active cores", "The same because of \
         `turbo_khz`.", |s| s.work.as_ref()?.frequency.turbo_limited_pct;
+    ejected_pct optional: SHARE, Lower, "without its scheduler", "Share of the time after the \
+        kernel ejected the sched_ext scheduler: the fair class has the tasks then, so the other \
+        metrics are not the scheduler's.", |s| {
+            let work = s.work.as_ref()?;
+            work.ejected.map(|time| work.share_of_span(time))
+        };
     ipis: COUNT, Lower, "reschedule IPIs", "Interrupts sent to make another CPU check its \
         runqueue.", |s| count(s.work.as_ref()?.ipis);
     timer_programmings_per_s: RATE, Lower, "timer programmings", "Times that a CPU's clock event \

@@ -15,7 +15,7 @@ use torpor_engine::cluster::has_static_power;
 use torpor_engine::summary::{self, CpuCounts, RunCounts};
 use torpor_machine::platform::{Cluster, IdleState, Platform, StatePower};
 use torpor_machine::toml::format_cpu_list;
-use torpor_machine::units::{CpuId, Duration, Energy, Power};
+use torpor_machine::units::{CpuId, Duration, Energy, Instant, Power};
 use torpor_result::metric::Place;
 use torpor_result::record::{Described, LatencyOutcome};
 use torpor_result::work::Flows;
@@ -243,6 +243,10 @@ pub(crate) fn of_one(request: &Request, counted: &Counted) -> Values {
         device_busy: counted.devices.iter().map(|d| d.busy).max(),
         energy: energy(platform, counted),
         frequency: frequency(platform, [counted], 0..platform.clusters.len()),
+        ejected: counted.ejection.as_ref().map(|ejection| {
+            let end = Instant(0) + request.options.warm_up + request.options.duration;
+            end.since(ejection.at).min(counted.span)
+        }),
         ipis: counted.ipis,
         timer_programmings: counted.timer_programmings,
         lost_too_deep: against.map(|a| a.too_deep),

@@ -18,7 +18,7 @@ use crate::policy::Choice;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// Most relaxed paths that are followed from one span to the next.
-const WAYS_MAX: usize = 64;
+pub(super) const WAYS_MAX: usize = 64;
 
 /// Budget of a search, in checks for cancellation. FIDELITY(oracle-ways): the bound of a search that
 /// takes more is the least power at all times.

@@ -675,7 +675,9 @@ extern "C" fn log(context: *mut c_void, text: *const c_char, len: c_ulong) {
     }
     // SAFETY: the kernel gives a text and its length.
     let said = unsafe { line(text, len) };
-    if let Some(said) = said.strip_prefix(SCHED_EXT).filter(|said| !said.contains(" enabled")) {
+    // It says why in further lines, and warns of other things.
+    let is_ejection = |said: &&str| host.ejection.is_some() || said.contains(" disabled (");
+    if let Some(said) = said.strip_prefix(SCHED_EXT).filter(is_ejection) {
         // SAFETY: a variable of the image, which is in a call.
         let at = Instant(unsafe { *host.now_ns } as i64);
         let ejection = host.ejection.get_or_insert(Ejection { at, reason: String::new() });

@@ -65,6 +65,8 @@ fn a_scheduler_that_stalls_is_ejected_with_a_note() {
     let note = outcome.notes.iter().find(|note| note.contains("ejected the scheduler"));
     let note = note.unwrap_or_else(|| panic!("{:?}", outcome.notes));
     assert!(note.contains("\"stalls\" disabled (runnable task stall)"), "{note}");
+    let without = outcome.runs[0].run.metrics["ejected_pct"].unwrap();
+    assert!((0.1..100.0).contains(&without), "{without} %");
 }
 
 #[test]
