@@ -27,11 +27,15 @@ TABLES = {
     "preempt-full": GUIDES / "kernel-configuration.md",
     "limits": GUIDES / "timeline.md",
     "shifts": GUIDES / "timeline.md",
+    "sched-ext": GUIDES / "sched-ext.md",
 }
 
 #: By unit, how far a hosted kernel may be off: a share in points, the others in parts of the
 #: guest's value, or by so many a second, as a guest has a few timers and workers more.
 SHARE_POINTS = 6
+#: Many sleeps of this load last nearly as long as the deepest state's target residency, and a
+#: program's own work, which takes no time here, moves them across it.
+PROGRAMS_SHARE_POINTS = {("sched-ext", "chains", "of them too deep %"): 16}
 RATE_RATIO, RATE_PER_S = 0.15, 16
 MHZ_RATIO = 0.06
 #: Ticks and IPIs that find nothing to do: guests have had 329 and 589 a second under one load.
@@ -46,7 +50,7 @@ PERIODS = 3
 THROTTLED_RATIO = 0.1
 
 
-def check(load: str, guests: list[Figures], simulated: Figures, slack: float) -> None:
+def check(load: str, guests: list[Figures], simulated: Figures, slack: float, of: str = "") -> None:
     """Hold each row of the table to `slack` times its bound, from the nearest guest's value."""
     for title, name, part in decisions.rows(load, guests[0]):
         found = [decisions.value(guest, name, part) for guest in guests]
@@ -54,7 +58,7 @@ def check(load: str, guests: list[Figures], simulated: Figures, slack: float) ->
             continue
         least, most, other = min(found), max(found), decisions.value(simulated, name, part)
         if "%" in title:
-            bound = SHARE_POINTS
+            bound = PROGRAMS_SHARE_POINTS.get((of, load, title), SHARE_POINTS)
         elif "period" in title:
             bound = PERIODS
         elif "throttled ms" in title:
@@ -92,7 +96,8 @@ def hosted(guests) -> dict[tuple[str, str], Figures]:
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_a_hosted_kernel_decides_as_the_guest_does(guests, hosted, case):
     name, load, title = case
-    check(load, [guest[title] for guest in guests[name].figures], hosted[name, title], 1)
+    figures = [guest[title] for guest in guests[name].figures]
+    check(load, figures, hosted[name, title], 1, name)
 
 
 def test_one_load_is_no_other(guests, hosted):
@@ -130,4 +135,5 @@ def test_hosted_kernel_decides_as_a_guest(hosted, name):
     guests = here(Guests.boot, decisions.MACHINES[name])
     for of, load, title in CASES:
         if of == name:
-            check(load, [guest[title] for guest in guests.figures], hosted[name, title], 1.5)
+            figures = [guest[title] for guest in guests.figures]
+            check(load, figures, hosted[name, title], 1.5, name)
