@@ -23,8 +23,11 @@ static const struct khost_scheduler *chosen;
 
 int khost_register_struct_ops(struct bpf_struct_ops *ops, size_t size)
 {
-	class_ops = ops;
-	ops_size = size;
+	/* Since 7.2 there is a second form, for programs with an arena. */
+	if (!strcmp(ops->name, "sched_ext_ops")) {
+		class_ops = ops;
+		ops_size = size;
+	}
 	return 0;
 }
 

@@ -61,6 +61,7 @@ KEPT void *__kvmalloc_node_noprof(size_t size, gfp_t gfp, int node)
 
 KEPT void kfree(const void *memory) { khost_free(memory); }
 KEPT void kvfree(const void *memory) { khost_free(memory); }
+KEPT void kvfree_atomic(const void *memory) { khost_free(memory); }
 KEPT void vfree(const void *memory) { khost_free(memory); }
 KEPT void free_pages(void *pages, unsigned int order) { khost_free(pages); }
 

@@ -136,3 +136,11 @@ int subsys_interface_register(struct subsys_interface *interface)
 		interface->add_dev(get_cpu_device(cpu), interface);
 	return 0;
 }
+
+/* Caches are not described, so no CPU shares one that sched_ext's CPU ids could follow (7.2). */
+struct cpu_cacheinfo *get_cpu_cacheinfo(unsigned int cpu)
+{
+	static struct cpu_cacheinfo none;
+
+	return &none;
+}
