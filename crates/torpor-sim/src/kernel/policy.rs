@@ -19,7 +19,7 @@ const FLAGS: &[&str] = &[
     "-Werror=int-conversion",
 ];
 /// Name of the copy of a policy's file.
-const STAGED: &str = "hosted-policy.c";
+pub(crate) const STAGED: &str = "hosted-policy.c";
 /// Link name of a foreign policy.
 pub(crate) const FOREIGN: &str = "foreign";
 /// Makes a policy's symbols local, so that they cannot clash with the kernel's. `schedutil_gov`

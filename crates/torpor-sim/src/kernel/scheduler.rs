@@ -7,7 +7,7 @@ use crate::kernel::btf::{Described, Parameter, Variable};
 use crate::kernel::compile::{self, Job, execute, read, unreadable};
 use crate::kernel::contents::Contents;
 use crate::kernel::division::as_bpf_divides;
-use crate::kernel::policy::{PolicyFiles, done, join};
+use crate::kernel::policy::{PolicyFiles, STAGED, done, join};
 use crate::kernel::types::types;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -97,7 +97,8 @@ pub(crate) fn compile(
     command: Command,
     assembly: &str,
 ) -> Result<BTreeSet<String>, KernelError> {
-    let vmlinux = write_types(job, policy)?;
+    let (vmlinux, kernels) = write_types(job, policy)?;
+    let seen = preprocessed(job, policy, folder)?;
     done(job, policy, execute(job, command)?)?;
     let program = &assemble(job, policy, assembly)?;
     let described = read(job, program)?;
@@ -105,7 +106,7 @@ pub(crate) fn compile(
         kernel: job.kernel.to_owned(),
         reason: format!("the compiler's object of {} cannot be read", policy.label),
     })?;
-    take_flavors(job, policy, &described, program)?;
+    take_flavors(job, policy, &described, [&kernels, &seen], program)?;
     let mut parts = vec![program.clone()];
     let mut add = |name: &str, text: String, is_kernels: bool| {
         let (file, part) = (folder.join(format!("{name}.c")), format!("policy-{name}.o"));
@@ -157,28 +158,76 @@ fn assemble(
     Ok(object)
 }
 
-/// Takes functions `NAME___FLAVOR` for the kernel's `NAME`, as libbpf does: a program has several
-/// declarations of one that differs between releases.
+/// Returns a program as the compiler sees it.
+fn preprocessed(
+    job: &Job<'_>,
+    policy: &PolicyFiles<'_>,
+    folder: &Path,
+) -> Result<String, KernelError> {
+    let output = "policy-program.i";
+    let mut again = compiler(job, folder, "-E", &folder.join(STAGED), output);
+    again.args(["-include", FIRST, "-P"]);
+    done(job, policy, execute(job, again)?)?;
+    Ok(String::from_utf8_lossy(&read(job, output)?).into_owned())
+}
+
+/// Takes functions `NAME___FLAVOR` for the kernel's `NAME` if they have as many parameters: a
+/// program has several declarations of one that differs between releases, as libbpf knows them.
+/// The others remain undefined, so that the program finds that they do not exist.
 fn take_flavors(
     job: &Job<'_>,
     policy: &PolicyFiles<'_>,
     described: &Described,
+    [kernels, programs]: [&str; 2],
     program: &str,
 ) -> Result<(), KernelError> {
-    if described.flavors.is_empty() {
-        return Ok(());
-    }
+    let mut taken = BTreeSet::new();
     let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
     for name in &described.flavors {
         let plain = name.split("___").next().unwrap_or(name);
-        command.arg(format!("--redefine-sym={name}={plain}"));
+        let same = match (parameter_count(kernels, plain), parameter_count(programs, name)) {
+            (Some(kernels), Some(programs)) => kernels == programs,
+            // A function of the host's.
+            _ => true,
+        };
+        if same && taken.insert(plain) {
+            command.arg(format!("--redefine-sym={name}={plain}"));
+        }
+    }
+    if taken.is_empty() {
+        return Ok(());
     }
     command.arg(program);
     done(job, policy, execute(job, command)?)
 }
 
-/// Writes the types of the kernel's own files; returns them.
-fn write_types(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<String, KernelError> {
+/// Returns the number of parameters in the first declaration of a function.
+fn parameter_count(text: &str, name: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let declared = |(at, _): (usize, &str)| {
+        let rest = text[at + name.len()..].trim_start().strip_prefix('(')?;
+        (!text[..at].ends_with(is_part)).then_some(rest)
+    };
+    let list = text.match_indices(name).find_map(declared)?;
+    let (mut depth, mut commas) = (0_usize, 0);
+    for (at, sign) in list.char_indices() {
+        match sign {
+            '(' => depth += 1,
+            ')' if depth == 0 => {
+                let is_empty = ["", "void"].contains(&list[..at].trim());
+                return Some(if is_empty { 0 } else { commas + 1 });
+            }
+            ')' => depth -= 1,
+            ',' if depth == 0 => commas += 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Writes the types of the kernel's own files; returns them, and the files as the compiler sees
+/// them.
+fn write_types(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<(String, String), KernelError> {
     let path = job.scratch.path().join(VMLINUX);
     let folder = path.parent().map(PathBuf::from).unwrap_or_default();
     fs::create_dir_all(&folder).map_err(|error| unreadable(job, &folder, error))?;
@@ -186,9 +235,10 @@ fn write_types(job: &Job<'_>, policy: &PolicyFiles<'_>) -> Result<String, Kernel
     let mut command = compile::compiler(job, "types", "-E", Path::new(TYPES), &output);
     command.args(["-P", "-w", "-MF", &format!("{VMLINUX}.d"), "-MT", VMLINUX]);
     done(job, policy, execute(job, command)?)?;
-    let text = types(&String::from_utf8_lossy(&read(job, &output)?));
+    let seen = String::from_utf8_lossy(&read(job, &output)?).into_owned();
+    let text = types(&seen);
     fs::write(&path, &text).map_err(|error| unreadable(job, &path, error))?;
-    Ok(text)
+    Ok((text, seen))
 }
 
 /// Returns the file that gives the kernel the program's maps and operations.
@@ -306,4 +356,18 @@ fn constants(described: &Described, vmlinux: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parameter_count;
+
+    #[test]
+    fn parameters_of_the_first_declaration_count() {
+        let text = "int my_move(int a);\nbool move(u64 queue, int (*f)(int, int)) ;\n\
+                    int none(void); int old (); int x = move(1, 2, 3);";
+        let counts =
+            ["move", "my_move", "none", "old", "nonesuch"].map(|n| parameter_count(text, n));
+        assert_eq!(counts, [Some(2), Some(1), Some(0), Some(0), None]);
+    }
 }
