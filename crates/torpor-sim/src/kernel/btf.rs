@@ -67,6 +67,11 @@ const VOLATILE: u32 = 9;
 const CONST: u32 = 10;
 const VAR: u32 = 14;
 
+/// Whether libbpf sets a variable of this name by the kernel's configuration and version.
+fn is_option(name: &str) -> bool {
+    name.starts_with("CONFIG_") || name == "LINUX_KERNEL_VERSION"
+}
+
 impl Described {
     /// Reads an object; without BTF, its variables have no types.
     pub(crate) fn read(bytes: &[u8]) -> Option<Described> {
@@ -78,7 +83,7 @@ impl Described {
             missing.into_iter().partition(|name| name.find("___").is_some_and(|at| at > 0));
         let mut described = Described {
             variables: Vec::new(),
-            options: others.into_iter().filter(|name| name.starts_with("CONFIG_")).collect(),
+            options: others.into_iter().filter(|name| is_option(name)).collect(),
             flavors,
             types: Vec::new(),
             names: Vec::new(),

@@ -55,6 +55,8 @@ pub(crate) const GENERATOR: [&[u8]; 4] = [
 ];
 /// Section of the function that sets variables as the program's loader would.
 const LOAD: &str = "torpor/load";
+/// Type of a parameter that no program passes.
+const ADDED: &str = "struct bpf_prog_aux";
 /// Header before a program.
 const FIRST: &str = "khost/bpf/first.h";
 
@@ -181,27 +183,23 @@ fn take_flavors(
     [kernels, programs]: [&str; 2],
     program: &str,
 ) -> Result<(), KernelError> {
-    let mut taken = BTreeSet::new();
-    let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
     for name in &described.flavors {
         let plain = name.split("___").next().unwrap_or(name);
-        let same = match (parameter_count(kernels, plain), parameter_count(programs, name)) {
-            (Some(kernels), Some(programs)) => kernels == programs,
-            // A function of the host's.
-            _ => true,
-        };
-        if same && taken.insert(plain) {
-            command.arg(format!("--redefine-sym={name}={plain}"));
+        let counts = (parameter_count(kernels, plain), parameter_count(programs, name));
+        // One that the kernel's files do not declare is the host's.
+        if matches!(counts, (Some(kernels), Some(programs)) if kernels != programs) {
+            continue;
         }
+        // Several in one command may not get the same name.
+        let mut command = Command::new(compile::tool(job.compiler, "objcopy"));
+        command.args([&format!("--redefine-sym={name}={plain}"), program]);
+        done(job, policy, execute(job, command)?)?;
     }
-    if taken.is_empty() {
-        return Ok(());
-    }
-    command.arg(program);
-    done(job, policy, execute(job, command)?)
+    Ok(())
 }
 
-/// Returns the number of parameters in the first declaration of a function.
+/// Returns the number of parameters in the first declaration of a function, without the program's own
+/// data, which the kernel adds to a call.
 fn parameter_count(text: &str, name: &str) -> Option<usize> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let declared = |(at, _): (usize, &str)| {
@@ -214,8 +212,9 @@ fn parameter_count(text: &str, name: &str) -> Option<usize> {
         match sign {
             '(' => depth += 1,
             ')' if depth == 0 => {
-                let is_empty = ["", "void"].contains(&list[..at].trim());
-                return Some(if is_empty { 0 } else { commas + 1 });
+                let last = list[..at].rsplit(',').next().unwrap_or_default().trim();
+                let is_added = last.is_empty() || last == "void" || last.contains(ADDED);
+                return Some(commas + usize::from(!is_added));
             }
             ')' => depth -= 1,
             ',' if depth == 0 => commas += 1,
@@ -252,7 +251,10 @@ fn registration(described: &Described) -> Result<String, String> {
         });
     };
     let (maps, map_names) = maps(described)?;
-    let mut text = format!("#include <linux/module.h>\n#include <khost/bpf.h>\n{map_names}");
+    let mut text = format!(
+        "#include <linux/module.h>\n#include <linux/version.h>\n#include <khost/bpf.h>\n\
+         #define LINUX_KERNEL_VERSION LINUX_VERSION_CODE\n{map_names}"
+    );
     for (number, (variable, kind)) in parameters(described).enumerate() {
         let (name, Parameter { kind, len }) = (&variable.name, kind);
         let (array, end, more) = match len {
@@ -365,9 +367,10 @@ mod tests {
     #[test]
     fn parameters_of_the_first_declaration_count() {
         let text = "int my_move(int a);\nbool move(u64 queue, int (*f)(int, int)) ;\n\
-                    int none(void); int old (); int x = move(1, 2, 3);";
-        let counts =
-            ["move", "my_move", "none", "old", "nonesuch"].map(|n| parameter_count(text, n));
-        assert_eq!(counts, [Some(2), Some(1), Some(0), Some(0), None]);
+                    int none(void); int old (); int x = move(1, 2, 3);\n\
+                    int new(int a, const struct bpf_prog_aux *aux);";
+        let names = ["move", "my_move", "none", "old", "new", "nonesuch"];
+        let counts = names.map(|name| parameter_count(text, name));
+        assert_eq!(counts, [Some(2), Some(1), Some(0), Some(0), Some(1), None]);
     }
 }
