@@ -184,6 +184,16 @@ pub struct Terms<'a> {
     pub credit: Option<&'a Credit>,
 }
 
+impl<'a> Terms<'a> {
+    /// Returns the terms without a credit that no state of the CPU can earn.
+    fn earnable(self, model: &CpuModel) -> Terms<'a> {
+        let deepest = &model.states[model.deepest];
+        let rests = deepest.is_allowed && !deepest.is_polling;
+        let credit = self.credit.filter(|credit| rests && !credit.is_empty());
+        Terms { credit, ..self }
+    }
+}
+
 /// Finds the cheapest decisions for one CPU. `goes_on` is called now and then with the spans done;
 /// returns `None` if it returns false.
 pub fn plan(
@@ -199,11 +209,10 @@ fn plan_among(
     ways_max: usize,
     model: &CpuModel,
     spans: &[Span],
-    Terms { price, credit }: Terms<'_>,
+    terms: Terms<'_>,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
-    let rests = model.states[model.deepest].is_allowed && !model.states[model.deepest].is_polling;
-    let credit = credit.filter(|credit| rests && !credit.is_empty());
+    let Terms { price, credit } = terms.earnable(model);
     if model.states.len() <= 1 {
         // The kernel asks no governor.
         return Plan::without_search(model, spans, credit, Choices::default(), goes_on);

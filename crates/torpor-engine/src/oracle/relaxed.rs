@@ -50,11 +50,10 @@ pub(super) fn lower_bound_among(
     ways_max: usize,
     model: &CpuModel,
     spans: &[Span],
-    Terms { price, credit }: Terms<'_>,
+    terms: Terms<'_>,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Energy> {
-    let rests = model.states[model.deepest].is_allowed && !model.states[model.deepest].is_polling;
-    let credit = credit.filter(|credit| rests && !credit.is_empty());
+    let Terms { price, credit } = terms.earnable(model);
     let search = Search { ways_max, price, credit, merges: true, ..Search::new(model) };
     let trip = |opp, &state: &usize| model.costs.sleep(opp, state, Duration::ZERO);
     let mut opps = 0..model.costs.opp_count() as u16;

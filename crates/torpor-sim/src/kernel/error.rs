@@ -151,7 +151,9 @@ impl fmt::Display for Trouble {
             Kind::Refused => return f.write_str(message),
             Kind::UnknownArgument => return write!(f, "it has no argument `{message}`"),
             Kind::Unreached => write!(f, "it calls a function that is not hosted: {message}")?,
-            Kind::Signal { signo: libc::SIGFPE, .. } => f.write_str("it divided by zero")?,
+            Kind::Signal { signo: libc::SIGFPE, .. } => {
+                f.write_str("it divided by zero, or the quotient overflowed")?;
+            }
             Kind::Signal { signo, address } => {
                 let name = match *signo {
                     libc::SIGSEGV => "SIGSEGV",

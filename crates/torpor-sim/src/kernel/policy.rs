@@ -212,7 +212,7 @@ pub(crate) fn compile_policy(
 /// Returns the command that compiles a scheduler's program, and its assembly.
 fn program(job: &Job<'_>, folder: &Path) -> (Command, String) {
     let part = "policy-program.s".to_owned();
-    (scheduler::program(job, folder, &folder.join(STAGED), &part), part)
+    (scheduler::program(job, folder, "-S", &part), part)
 }
 
 /// Returns the command that compiles a file of a policy.

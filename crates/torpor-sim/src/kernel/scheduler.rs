@@ -74,9 +74,9 @@ pub(crate) fn make_global(job: &Job<'_>, object: &str) -> Result<(), KernelError
     }
 }
 
-/// Returns the command that compiles a program to assembly.
-pub(crate) fn program(job: &Job<'_>, folder: &Path, file: &Path, assembly: &str) -> Command {
-    let mut command = compiler(job, folder, "-S", file, assembly);
+/// Returns the command that compiles a program to assembly with `-S`, or preprocesses it with `-E`.
+pub(crate) fn program(job: &Job<'_>, folder: &Path, until: &str, output: &str) -> Command {
+    let mut command = compiler(job, folder, until, &folder.join(STAGED), output);
     command.args(["-include", FIRST]);
     command
 }
@@ -100,7 +100,6 @@ pub(crate) fn compile(
     assembly: &str,
 ) -> Result<BTreeSet<String>, KernelError> {
     let (vmlinux, kernels) = write_types(job, policy)?;
-    let seen = preprocessed(job, policy, folder)?;
     done(job, policy, execute(job, command)?)?;
     let program = &assemble(job, policy, assembly)?;
     let described = read(job, program)?;
@@ -108,7 +107,10 @@ pub(crate) fn compile(
         kernel: job.kernel.to_owned(),
         reason: format!("the compiler's object of {} cannot be read", policy.label),
     })?;
-    take_flavors(job, policy, &described, [&kernels, &seen], program)?;
+    if !described.flavors.is_empty() {
+        let seen = preprocessed(job, policy, folder)?;
+        take_flavors(job, policy, &described, [&kernels, &seen], program)?;
+    }
     let mut parts = vec![program.clone()];
     let mut add = |name: &str, text: String, is_kernels: bool| {
         let (file, part) = (folder.join(format!("{name}.c")), format!("policy-{name}.o"));
@@ -167,9 +169,9 @@ fn preprocessed(
     folder: &Path,
 ) -> Result<String, KernelError> {
     let output = "policy-program.i";
-    let mut again = compiler(job, folder, "-E", &folder.join(STAGED), output);
-    again.args(["-include", FIRST, "-P"]);
-    done(job, policy, execute(job, again)?)?;
+    let mut command = program(job, folder, "-E", output);
+    command.arg("-P");
+    done(job, policy, execute(job, command)?)?;
     Ok(String::from_utf8_lossy(&read(job, output)?).into_owned())
 }
 
