@@ -267,12 +267,18 @@ static void call(int cpu, void (*body)(void *), void *argument)
 	}
 }
 
+/* An offline CPU has no task. */
+static bool is_flagged(const struct khost_cpu *it)
+{
+	return it->flags && *it->flags & KHOST_NEED_RESCHED;
+}
+
 /* A CPU that polls gets no IPI: it reads the flag of its idle thread. */
 bool khost_sees_work(int cpu)
 {
 	const struct khost_cpu *it = &khost_cpus[cpu];
 
-	return it->idle_state != KHOST_AWAKE && it->flags && *it->flags & KHOST_NEED_RESCHED;
+	return it->idle_state != KHOST_AWAKE && is_flagged(it);
 }
 
 /* Also for IPIs under way, and for flags that a polling CPU reads. */
@@ -280,9 +286,7 @@ static bool has_work(int cpu)
 {
 	const struct khost_cpu *it = &khost_cpus[cpu];
 
-	/* An offline CPU has no task. */
-	return it->sent || it->raised || khost_owes_call(cpu) ||
-	       (it->flags && *it->flags & KHOST_NEED_RESCHED);
+	return it->sent || it->raised || khost_owes_call(cpu) || is_flagged(it);
 }
 
 static void take_turn(int cpu)

@@ -11,7 +11,6 @@
 #include <linux/bpf_mem_alloc.h>
 #include <linux/btf.h>
 #include <linux/ctype.h>
-#include <linux/irq_work.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <khost/bpf.h>
@@ -73,14 +72,10 @@ void khost_start_scheduler(void)
 	if (result)
 		khost_trouble(KHOST_REFUSED, "the scheduler does not start (error %d)", -result);
 	if (!scx_enabled()) {
-		/* Some kernels say why in an interrupt and in a thread. */
-		local_irq_disable();
-		irq_work_run();
-		local_irq_enable();
-		yield();
-	}
-	if (!scx_enabled())
+		/* Some kernels say why only in a thread. */
+		schedule_timeout_uninterruptible(HZ / 10);
 		khost_trouble(KHOST_REFUSED, "the scheduler does not start");
+	}
 }
 
 void khost_init_scheduler_entity(struct task_struct *task)

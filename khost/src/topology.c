@@ -137,7 +137,7 @@ int subsys_interface_register(struct subsys_interface *interface)
 	return 0;
 }
 
-/* Caches are not described, so no CPU shares one that sched_ext's CPU ids could follow (7.2). */
+/* The machine has no caches. Since 7.2, sched_ext numbers CPUs by those that they share. */
 struct cpu_cacheinfo *get_cpu_cacheinfo(unsigned int cpu)
 {
 	static struct cpu_cacheinfo none;
