@@ -86,10 +86,24 @@ static bool set_up(char *name, char *value, bool early)
 	return is_taken;
 }
 
+/* The kernel reads one letter of a truth value. An array's numbers are no truth value. */
+static void refuse_list(const char *name, const char *value)
+{
+	const struct kernel_param *at;
+
+	if (*name == *shown(name) || !value || !strchr(value, ','))
+		return;
+	for (at = __start___param; at < __stop___param; at++) {
+		if (at->ops == &param_ops_bool && parameq(at->name, name))
+			refuse_value(name, value);
+	}
+}
+
 static void set_param(char *name, char *value, int min_level, int max_level, bool *is_taken)
 {
 	char *text = kasprintf(GFP_KERNEL, value ? "%s=\"%s\"" : "%s", name, value);
 
+	refuse_list(name, value);
 	if (IS_ERR(parse_args("Booting kernel", text, __start___param,
 			      __stop___param - __start___param, min_level, max_level, is_taken,
 			      unknown)))

@@ -85,6 +85,9 @@ fn what_a_scheduler_refuses_names_the_reason() {
         (Some(failing), ["the scheduler does not start", "!fails"]),
         (run(&["helpers.bpf.c,nonesuch=1"], 20), ["has no parameter", "number, fails"]),
         (run(&["helpers.bpf.c,fails=maybe"], 20), ["`maybe` is not a value", ".fails"]),
+        (run(&["helpers.bpf.c,fails=0,1"], 20), ["`0,1` is not a value", ".fails"]),
+        (run(&["helpers.bpf.c,number=1,2"], 20), ["`1,2` is not a value", ".number"]),
+        (run(&["helpers.bpf.c,numbers=1,2,3,4,5"], 20), ["is not a value", ".numbers"]),
     ] {
         let outcome = run.unwrap().unwrap();
         let error = outcome.runs[0].run.error.as_deref().unwrap();
