@@ -14,6 +14,18 @@ CASES = {
         "error: missing argument `TRACE...`",
         "hint: `torpor replay --help` lists what is allowed",
     ],
+    "replay x --base teo": [
+        "error: no such option `--base`",
+        "hint: `torpor replay --help` lists what is allowed",
+    ],
+    "simulate frames": [
+        "error: missing option `--platform` / `-p`",
+        "hint: `torpor platform list` lists those that ship; a file works, too",
+    ],
+    "help replay": [
+        "error: no such command `help`",
+        "hint: `torpor COMMAND --help` explains a command",
+    ],
     "replay x --hz abc": [
         "error: invalid value for `--hz`: `abc` is not a valid integer",
         "hint: `torpor replay --help` lists what is allowed",

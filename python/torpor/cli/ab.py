@@ -53,7 +53,7 @@ def ab(
     system = kernel.make_system(is_dry_run=is_dry_run)
     _offer_to_restore(system)
     if not is_dry_run:
-        note_if_never_idle(system.machine)
+        note_if_never_idle(system.machine, needs_driver=True)
     made = comparing.compare(plan, system, Builder(system, out=modules), _tell)
     if not is_dry_run:
         _print(made, form, report)

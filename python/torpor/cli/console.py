@@ -48,11 +48,17 @@ def print_note(message: str) -> None:
         _write(f"{message}\n", sys.stderr, 2)
 
 
-def note_if_never_idle(machine: "Machine") -> None:
-    """Say so at once where this machine gives governors nothing to decide."""
-    from torpor.machine.record.idleness import why_never_idle
+def note_if_never_idle(machine: "Machine", *, needs_driver: bool = False) -> None:
+    """Say so at once where this machine gives governors nothing to decide.
 
-    if found := why_never_idle(machine):
+    With ``needs_driver`` a machine without idle driver is an error.
+    """
+    from torpor.machine.record.idleness import NO_DRIVER, why_never_idle
+
+    found = why_never_idle(machine)
+    if needs_driver and found == NO_DRIVER:
+        fail(*found)
+    if found:
         print_note("note: {}\nhint: {}".format(*found))
 
 

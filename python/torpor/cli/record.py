@@ -204,5 +204,8 @@ def _tell(made: "session.Recording", hardware: residency.Got) -> bool:
         print_note("hint: a larger --buffer-kb loses less")
     file = shlex.quote(str(made.output))
     print_note(f"next: torpor trace info {file}")
-    print_note(f"      torpor platform import -o mine.toml && torpor replay {file} -p mine.toml")
+    if Machine().idle_driver():
+        print_note(f"      torpor platform import -o mine.toml && torpor replay {file} -p mine.toml")
+    else:
+        print_note(f"      torpor replay {file} -p NAME, as if a machine of `torpor platform list`")
     return lost_count > 0

@@ -167,7 +167,7 @@ def shadow(
         budget=_share(budget),
     )
     if source is None:
-        note_if_never_idle(machine)
+        note_if_never_idle(machine, needs_driver=platform is None)
     with contextlib.ExitStack() as stack:
         rollup = None
         exporter = _exporter(port, stack)

@@ -18,21 +18,43 @@ def message(error: click.ClickException) -> str:
     if near := _near(error, context):
         hint = f"did you mean {near}?"
     else:
-        hint = f"`{context.command_path} --help` lists what is allowed"
+        hint = _where_listed(error, context)
     return f"{said}\nhint: {hint}"
 
 
 def _near(error: click.ClickException, context: click.Context) -> str:
     """Return the names that are nearest to an unknown one."""
-    found = _possible(error)
-    unknown = re.match(r"No such command '(.+)'", error.message)
-    if unknown and isinstance(context.command, click.Group):
-        # Imported here: it takes longer than all else that a wrong option needs.
-        import difflib
-
+    names: list[str] = []
+    typed = ""
+    if isinstance(error, click.NoSuchOption):
+        typed = error.option_name
+        names = [name for known in context.command.params for name in known.opts]
+    elif isinstance(context.command, click.Group):
+        typed = _unknown_command(error)
         names = context.command.list_commands(context)
-        found = difflib.get_close_matches(unknown[1], names)
-    return " or ".join(f"`{name}`" for name in found)
+    if not names:
+        return ""
+    # Imported here: it takes longer than all else that a wrong option needs.
+    import difflib
+
+    near = difflib.get_close_matches(typed, names, n=2, cutoff=0.7)
+    return " or ".join(f"`{name}`" for name in near)
+
+
+def _where_listed(error: click.ClickException, context: click.Context) -> str:
+    """Return the command that lists what is allowed."""
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        kind = error.param.name
+        if kind in ("platform", "workload"):
+            return f"`torpor {kind} list` lists those that ship; a file works, too"
+    if _unknown_command(error) == "help":
+        return f"`{context.command_path} COMMAND --help` explains a command"
+    return f"`{context.command_path} --help` lists what is allowed"
+
+
+def _unknown_command(error: click.ClickException) -> str:
+    found = re.match("No such command '(.+)'", error.message)
+    return found[1] if found else ""
 
 
 def _possible(error: click.ClickException) -> list[str]:

@@ -420,6 +420,16 @@ def not_empty(name: str, values: list[_Item]) -> list[_Item]:
     return values
 
 
+def each_once(name: str, values: list[_Item]) -> list[_Item]:
+    """Return the values of an argument; raise TorporError if there are none, or one is repeated."""
+    for place, value in enumerate(not_empty(name, values)):
+        if value in values[:place]:
+            raise _engine.TorporError(
+                f"option `{name}` names `{value}` twice: two columns would be the same"
+            )
+    return values
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)

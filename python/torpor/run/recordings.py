@@ -333,7 +333,7 @@ def _without_machine(trace: _Path) -> _engine.PlatformError:
     else:
         name, cpus = _engine.machine_named(os.fspath(trace))
         why = (
-            f"it is of {f'`{name}`' if name else 'a machine without a name'} with "
+            f"it was recorded on {f'`{name}`' if name else 'a machine without a name'} with "
             f"{counted(cpus, 'CPU')}, which does not ship with Torpor, and has no "
             "dump of its sysfs next to it"
         )

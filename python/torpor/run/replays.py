@@ -262,6 +262,6 @@ def _replayed(
     wanted: str,
 ) -> Replay:
     names = [governors] if isinstance(governors, str) else list(governors)
-    options.not_empty("governors", names)
+    options.each_once("governors", names)
     found = engine(os.fspath(platform), names, wanted, progress)
     return Replay(found.record(), decided=found if given.get("decisions", True) else None)

@@ -130,7 +130,7 @@ def simulate(
     """
     if isinstance(governors, str):
         governors = [governors]
-    governors = options.not_empty("governors", list(governors))
+    governors = options.each_once("governors", list(governors))
     if not isinstance(workload, dict):
         workload = os.fspath(workload)
     platform = os.fspath(platform)

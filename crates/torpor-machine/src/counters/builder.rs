@@ -273,8 +273,8 @@ fn no_states(driver: Option<&str>) -> Failure {
     };
     Failure::new(
         format!("no CPU in it has idle states (cpu*/cpuidle/state*); {driver}"),
-        "most virtual machines have no cpuidle driver; use the machine itself, or a copy of its \
-         /sys/devices/system/cpu",
+        "most virtual machines have no cpuidle driver: use a copy of the host's \
+         /sys/devices/system/cpu, or a machine that ships, by name (`torpor platform list`)",
     )
 }
 

@@ -19,6 +19,6 @@ pub enum PlatformError {
     #[error("read platform `{origin}`: {}", render(origin, problems))]
     Invalid { origin: String, problems: Vec<Problem> },
 
-    #[error("import platform from `{}`: {reason}\n  = hint: {hint}", root.display())]
+    #[error("import platform from `{}`: {reason}\nhint: {hint}", root.display())]
     Import { root: PathBuf, reason: String, hint: String },
 }

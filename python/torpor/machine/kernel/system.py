@@ -49,9 +49,8 @@ class System:
 
     @property
     def driver(self) -> str | None:
-        """The idle driver; None if there is none, as on most virtual machines."""
-        name = read(self._cpuidle / "current_driver")
-        return None if name in (None, "", "none") else name
+        """The idle driver, as :meth:`Machine.idle_driver`."""
+        return self.machine.idle_driver()
 
     @property
     def governor(self) -> str | None:

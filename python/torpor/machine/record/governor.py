@@ -17,7 +17,7 @@ class GovernorReset:
                 f"the idle governor cannot be reset: `{self._file}` cannot be read",
                 "older kernels require `cpuidle_sysfs_switch` on their command line",
             )
-        if read(folder / "current_driver") in (None, "", "none"):
+        if machine.idle_driver() is None:
             raise RecordError(
                 "the idle governor cannot be reset: this machine has no cpuidle driver, so no "
                 "governor runs",

@@ -8,7 +8,8 @@ from torpor.machine.record.machine import Machine, read
 #: What no machine without an idle driver can show, and what helps.
 NO_DRIVER = (
     "this machine has no idle driver, as most virtual ones, so no governor decides anything",
-    "haltpoll (CONFIG_HALTPOLL_CPUIDLE) or torpor_idle gives a virtual machine idle states: see "
+    "`torpor record` works, and `torpor replay` and `torpor shadow` take `-p`, another machine's idle "
+    "states (`torpor platform list`); haltpoll or torpor_idle gives a guest states of its own: see "
     'the guide "In a real kernel"',
 )
 
@@ -21,7 +22,7 @@ def why_never_idle(machine: Machine, patience_s: float = 1.0) -> tuple[str, str]
 
     Takes ``patience_s`` at most, on a machine that is busy all the time.
     """
-    if (read(machine.cpu_dir / "cpuidle/current_driver") or "none") == "none":
+    if machine.idle_driver() is None:
         return NO_DRIVER
     before, until_s = _idle_ticks(machine), time.monotonic() + patience_s
     while before is not None and time.monotonic() < until_s:

@@ -59,6 +59,11 @@ class Machine:
         # Without hot-plug, and for the boot CPU of most machines, there is no such file.
         return [c for c in self.cpus() if read(self.cpu_dir / f"cpu{c}/online") != "0"]
 
+    def idle_driver(self) -> str | None:
+        """Return the idle driver; None where there is none, as on most virtual machines."""
+        name = read(self.cpu_dir / "cpuidle/current_driver")
+        return None if name in (None, "", "none") else name
+
     def tracefs(self) -> Path | None:
         """Return where tracefs is mounted, directly or by way of debugfs."""
         lines = (read(self.path("/proc/self/mounts")) or "").splitlines()
