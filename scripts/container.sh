@@ -3,8 +3,9 @@
 # container.sh [WHEEL]: builds the Containerfile's image, and uses it, with no registry and no daemon.
 #
 # The base image is made by mmdebstrap under the name that the Containerfile asks for; buildah runs
-# each step in a chroot. WHEEL is by default the one that scripts/wheel.sh left in build/dist. Needs
-# root, buildah, mmdebstrap and a network; everything stays in build/container.
+# each step in a chroot. WHEEL is by default the one that scripts/wheel.sh left in build/dist, where
+# the image lands as an OCI archive. Needs root, buildah, mmdebstrap and a network; everything else
+# stays in build/container.
 set -eu
 cd "$(dirname "$0")/.."
 wheel=$(realpath "${1:-$(echo build/dist/*"$(uname -m)".whl)}")
@@ -32,6 +33,8 @@ printf '[global]\ncert = /mnt/certificates\n' >"$place/pip.conf"
 in_store build --pull-never --volume "$place/pip.conf:/etc/pip.conf:ro" \
     --volume /etc/ssl/certs/ca-certificates.crt:/mnt/certificates:ro \
     --tag torpor "$place/context" >"$place/log" 2>&1 || { tail -40 "$place/log" >&2; exit 1; }
+version=$(basename "$wheel" | cut -d - -f 2)
+in_store push --quiet torpor "oci-archive:$PWD/build/dist/torpor-$version-$(uname -m).oci.tar:torpor:$version"
 echo "built: $(in_store images --format '{{.Name}} {{.Size}}' torpor)"
 
 container=$(in_store from --pull-never torpor)

@@ -12,9 +12,9 @@ from torpor.results.comparison import fill, sections
 _CATALOGUE = (
     # key, title, unit, kind, direction, definition
     ("wakeups", "wake-ups", "", "count", "none", "Times an idle CPU was woken."),
-    ("above_pct", "too deep (above)", "%", "share", "lower", "Shorter than the target residency."),
-    ("below_pct", "too shallow (below)", "%", "share", "lower", "Long enough for a deeper state."),
-    ("latency_mean_us", "wake-up latency, mean", "us", "time", "lower", "Event to running."),
+    ("above_pct", "too deep", "%", "share", "lower", "Shorter than the target residency."),
+    ("below_pct", "too shallow", "%", "share", "lower", "Long enough for a deeper state."),
+    ("latency_mean_us", "mean wake-up latency", "us", "time", "lower", "Event to running."),
     ("idle_power_mw", "idle power", "mW", "power", "lower", "Power of idle CPUs."),
 )
 _FIELDS = ("key", "title", "unit", "kind", "direction", "definition")

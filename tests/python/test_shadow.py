@@ -412,7 +412,7 @@ def test_fleet_shows_where_a_governor_is_worse(tmp_path):
     assert (
         page.index("<svg") < page.index("<table") and "(72 machine-hours; 9 minutes).</h1>" in page
     )
-    assert "teo, 03:00: idle power, total +20.0" in page
+    assert "teo, 03:00: total idle power +20.0" in page
 
 
 def test_minutes_that_a_kill_left_are_read_once(tmp_path):

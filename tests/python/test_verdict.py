@@ -55,7 +55,7 @@ def test_brief_text_has_eight_rows_and_three_notes(torpor, commands, kind):
 def test_oracle_is_shown_for_power_alone(torpor, commands):
     text = torpor(*commands["replay"], check=0).stdout
     deep = next(line for line in text.splitlines() if line.startswith("too deep"))
-    power = next(line for line in text.splitlines() if line.startswith("idle power"))
+    power = next(line for line in text.splitlines() if line.startswith("total idle power"))
     assert len(power.split()) > len(deep.split())
     assert "only its power is a bound" in text
     assert "only its power is a bound" in torpor(*commands["replay"], "-v", check=0).stdout
@@ -63,7 +63,7 @@ def test_oracle_is_shown_for_power_alone(torpor, commands):
 
 def test_asked_rows_are_shown(torpor, commands):
     text = torpor(*commands["replay"], "-m", "idle_energy*", check=0).stdout
-    assert re.search(r"^idle energy", text, re.M) and not re.search(r"^wake-ups", text, re.M)
+    assert re.search(r"^total idle energy", text, re.M) and not re.search(r"^wake-ups", text, re.M)
     by = torpor(*commands["replay"], "-g", "menu", "--by", "task", check=0).stdout
     assert "what ended the sleeps" in by
 

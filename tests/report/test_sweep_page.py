@@ -228,7 +228,7 @@ def test_parameters_are_curves():
     assert marks[5] == "menu, 1000: +900.00 % (+900.00 % to +900.00 %)"
     named = re.findall(r"<text[^>]*>(a|platform hz|[^<]* from (?:menu|100))</text>", page)
     assert named[2:6] == [
-        *("a", "idle power, total, % from menu", "platform hz", "idle power, total, % from 100"),
+        *("a", "total idle power, % from menu", "platform hz", "total idle power, % from 100"),
     ]
 
 

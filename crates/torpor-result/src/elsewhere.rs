@@ -18,9 +18,9 @@ pub static AB: &[Info] = infos! {
             printed.";
     wall_s: (TIME.0, "s"), Neither, "wall time", "From the command's start to its end.";
     wakeups_per_s: RATE, Neither, "wake-ups", "Sleeps of all CPUs, each second.";
-    above_pct: SHARE, Lower, "too deep (above)",
+    above_pct: SHARE, Lower, "too deep",
         "Sleeps shorter than their state's target residency, of all sleeps, as sysfs counts them.";
-    below_pct: SHARE, Lower, "too shallow (below)",
+    below_pct: SHARE, Lower, "too shallow",
         "Sleeps long enough for a deeper state, of all sleeps, as sysfs counts them.";
     deepest_pct same_as("deepest_residency_pct"):
         SHARE, Neither, "time in the deepest state", "Of all CPUs' time.";

@@ -174,12 +174,14 @@ pub static METRICS: &[Metric] = metrics! {
     sleeps leads(&[(Line, 1), (Shadow, 8)]):
         COUNT, Lower, "sleeps", "Entries into any idle state (the sum of sysfs `usage`).",
         |s| count(s.sleeps());
-    above_pct leads(&[(Sentence, 10), (Line, 2), (Shadow, 4), (Depth, 1)]):
-        SHARE, Lower, "too deep (above)", "Share of all sleeps shorter than the target \
+    above_pct called("too deep sleeps")
+        leads(&[(Sentence, 10), (Line, 2), (Shadow, 4), (Depth, 1)]):
+        SHARE, Lower, "too deep", "Share of all sleeps shorter than the target \
         residency of their state while a shallower state was enabled: the kernel's rule for sysfs \
         `above`.", |s| s.of_sleeps(s.idle.of_states(|state| state.above));
-    below_pct leads(&[(Sentence, 11), (Line, 3), (Shadow, 5), (Depth, 2)]):
-        SHARE, Lower, "too shallow (below)", "Share of all sleeps that, less the exit \
+    below_pct called("too shallow sleeps")
+        leads(&[(Sentence, 11), (Line, 3), (Shadow, 5), (Depth, 2)]):
+        SHARE, Lower, "too shallow", "Share of all sleeps that, less the exit \
         latency, reached the target residency of the next enabled deeper state: the kernel's rule \
         for sysfs `below`.", |s| s.of_sleeps(s.idle.of_states(|state| state.below));
     deepest_residency_pct: SHARE, Neither, "in deepest state", "Share of all CPU time spent in the \
@@ -188,48 +190,50 @@ pub static METRICS: &[Metric] = metrics! {
         |s| s.of_time(s.deepest);
     idle_residency_pct: SHARE, Neither, "in any state", "Share of all CPU time spent in idle \
         states, entry and exit latency included.", |s| s.of_time(s.idle.idle_time());
-    latency_mean_us leads(&[(Sentence, 14), (Line, 4), (Shadow, 6), (Delay, 1)]):
-        TIME, Lower, "wake-up latency, mean", "Time from the event until the CPU \
+    latency_mean_us called("wake-up latency")
+        leads(&[(Sentence, 14), (Line, 4), (Shadow, 6), (Delay, 1)]):
+        TIME, Lower, "mean wake-up latency", "Time from the event until the CPU \
         runs: the rest of the entry latency, and the exit latency. Over all wake-ups.",
         |s| us(s.idle.latency.mean());
-    latency_p50_us: TIME, Lower, "wake-up latency, p50", "The latency that half of the wake-ups do \
+    latency_p50_us: TIME, Lower, "p50 wake-up latency", "The latency that half of the wake-ups do \
         not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.50));
     latency_p99_us leads(&[(Sentence, 13), (Delay, 2)]):
-        TIME, Lower, "wake-up latency, p99", "The latency that 99 % of the wake-ups do \
+        TIME, Lower, "p99 wake-up latency", "The latency that 99 % of the wake-ups do \
         not exceed, to 0.1 %.", |s| us(s.idle.latency.quantile(0.99));
-    latency_max_us: TIME, Lower, "wake-up latency, max", "The longest wake-up latency.",
+    latency_max_us: TIME, Lower, "max wake-up latency", "The longest wake-up latency.",
         |s| us(s.idle.latency.max());
     forbidden_sleeps optional: COUNT, Lower, "forbidden sleeps", "Sleeps in a state that was \
         disabled or whose exit latency is above the latency limit. The oracle is a lower bound \
         only for governors without any.", |s| count(s.idle.forbidden);
-    idle_power_mw leads(&[(Cost, 2), (Sentence, 7), (Line, 5), (Shadow, 1), (Power, 2)]):
-        POWER, Lower, "idle power, total", "Power of idle CPUs, of clusters and of the \
+    idle_power_mw called("idle power")
+        leads(&[(Cost, 2), (Sentence, 7), (Line, 5), (Shadow, 1), (Power, 2)]):
+        POWER, Lower, "total idle power", "Power of idle CPUs, of clusters and of the \
         package, as far as the machine describes them: the sum of `cpu_idle_power_mw`, \
         `cluster_power_mw`, `shared_state_mw` and `package_mw`. It excludes CPUs at work. \
         `idle_energy_uj` over the time from the first CPU's first idle entry to the last CPU's \
         last wake-up, without sleeps that the recording cuts (mean of all CPUs); over the \
         simulated time in a simulation.", |s| s.part_mw(Some(s.total()));
-    cpu_idle_power_mw optional: POWER, Lower, "idle power, CPUs", "The part of `idle_power_mw` \
+    cpu_idle_power_mw optional: POWER, Lower, "idle power of CPUs", "The part of `idle_power_mw` \
         that the idle CPUs consume. Shown if there are other parts.",
         |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy));
-    cluster_power_mw optional: POWER, Lower, "idle power, clusters", "The part of `idle_power_mw` \
+    cluster_power_mw optional: POWER, Lower, "idle power of clusters", "The part of `idle_power_mw` \
         that clusters consume apart from their CPUs (caches, interconnect), unless all CPUs of the \
         cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
-    shared_state_mw optional: POWER, Lower, "idle power, waiting for others", "The part of \
+    shared_state_mw optional: POWER, Lower, "idle power while waiting for others", "The part of \
         `idle_power_mw` that CPUs in a core's, cluster's or package's state consume in addition to \
         the state itself, while other CPUs keep it from being entered. Simulations only.",
         |s| s.part_mw(s.apart.shared);
-    package_mw optional: POWER, Lower, "idle power, package", "The part of `idle_power_mw` that \
+    package_mw optional: POWER, Lower, "idle power of the package", "The part of `idle_power_mw` that \
         the package consumes apart from CPUs and clusters: its floor, and in simulations its \
         additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
-    idle_energy_uj sum called("idle energy in total"):
-        ENERGY, Lower, "idle energy, total", "Energy of all sleeps: the state's power \
+    idle_energy_uj sum:
+        ENERGY, Lower, "total idle energy", "Energy of all sleeps: the state's power \
         times residency, plus an overhead per sleep that makes the state break even with the next \
         shallower one at its target residency; plus the power of a busy CPU while it handles ticks \
         and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
     over_oracle_pct optional leads(&[(Sentence, 8), (Power, 3)]) over("idle_energy_uj")
-        called("idle energy in total"):
+        called("total idle energy"):
         SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
         over the cheapest decisions within the latency limit (the cheapest found, if no bound is \
         known), which know all idle spans: those of the recording, or in a simulation those of the \
@@ -281,22 +285,22 @@ pub static METRICS: &[Metric] = metrics! {
         TIME, Lower, "delay carried", "Sum over wake-ups of the delay \
         with which work began, compared with the recording. Late work delays the next sleep; idle \
         time absorbs it.", |s| us(Some(s.idle.delays.total()));
-    delay_mean_us of_replay_only: TIME, Lower, "delay per event, mean", "`delay_total_us` for each \
+    delay_mean_us of_replay_only: TIME, Lower, "mean delay per event", "`delay_total_us` for each \
         event of the recording, including those that found the CPU awake with delayed work.",
         |s| us(s.idle.delays.mean());
-    delay_p99_us of_replay_only: TIME, Lower, "delay per event, p99", "The delay that 99 % of \
+    delay_p99_us of_replay_only: TIME, Lower, "p99 delay per event", "The delay that 99 % of \
         those events do not exceed, to 0.1 %.", |s| us(s.idle.delays.quantile(0.99));
     absorbed_spans of_replay_only: COUNT, Neither, "sleeps absorbed", "Idle spans of the recording \
         in which the CPU was still busy with delayed work, or got new work before it was asleep.",
         |s| count(s.idle.absorbed_spans);
-    decision_time_mean_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, mean",
+    decision_time_mean_ns of_replay_only optional: NANOSECONDS, Lower, "mean time per decision",
         "Time of the governor's own code on this machine for `select` and `reflect`, including the \
         calls. Measured with `--time-decisions`; differs from run to run.",
         |s| ns(s.idle.decision_times.mean());
-    decision_time_p50_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, p50",
+    decision_time_p50_ns of_replay_only optional: NANOSECONDS, Lower, "p50 time per decision",
         "The time that half of the decisions do not exceed.",
         |s| ns(s.idle.decision_times.quantile(0.50));
-    decision_time_p99_ns of_replay_only optional: NANOSECONDS, Lower, "time per decision, p99",
+    decision_time_p99_ns of_replay_only optional: NANOSECONDS, Lower, "p99 time per decision",
         "The time that 99 % of the decisions do not exceed.",
         |s| ns(s.idle.decision_times.quantile(0.99));
 };

@@ -200,8 +200,7 @@ impl Info {
 
     /// Returns what a sentence calls the metric.
     pub fn noun(&self) -> &str {
-        let end = self.title.find([',', '(']).unwrap_or(self.title.len());
-        self.lead.noun.unwrap_or(self.title[..end].trim_end())
+        self.lead.noun.unwrap_or(&self.title)
     }
 
     /// Returns the key of a metric of the catalogue.

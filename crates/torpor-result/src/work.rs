@@ -144,32 +144,32 @@ pub static METRICS: &[Metric] = metrics! {
     throughput leads(&[(Place::Sentence, 3), (Place::Work, 3)]):
         RATE, Higher, "passes", "Passes of all tasks through their programs, per second.",
         |s| s.work.as_ref().and_then(|w| w.per_s(w.tasks.passes));
-    task_latency_mean_us: TIME, Lower, "task wake-up latency, mean", "Time from the event that \
+    task_latency_mean_us: TIME, Lower, "mean task wake-up latency", "Time from the event that \
         wakes a task until the task runs: the idle state's latency, interrupt and IPI, and the \
         wait for a CPU. Over all wake-ups of all tasks.",
         |s| us(s.work.as_ref()?.tasks.latency.latencies().mean());
     task_latency_p99_us leads(&[(Place::Sentence, 12), (Place::Delay, 3)]):
-        TIME, Lower, "task wake-up latency, p99", "The latency that 99 % of the \
+        TIME, Lower, "p99 task wake-up latency", "The latency that 99 % of the \
         tasks' wake-ups do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.latency.latencies().quantile(0.99));
-    task_latency_max_us: TIME, Lower, "task wake-up latency, max", "The longest wake-up latency of \
+    task_latency_max_us: TIME, Lower, "max task wake-up latency", "The longest wake-up latency of \
         a task.", |s| us(s.work.as_ref()?.tasks.latency.latencies().max());
     missed_periods optional leads(&[(Place::Work, 5)]):
         COUNT, Lower, "missed periods", "Periods of a task at whose start it \
         was still busy: missed frames, for a renderer.", |s| count(s.work.as_ref()?.tasks.missed);
-    flow_mean_us optional: TIME, Lower, "flow time, mean", "From the start of a flow to its end, \
+    flow_mean_us optional: TIME, Lower, "mean flow time", "From the start of a flow to its end, \
         such as a frame's, through all tasks that take part in it. Over all flows that have ended.",
         |s| us(s.work.as_ref()?.flow_time.latencies().mean());
-    flow_p50_us optional: TIME, Lower, "flow time, p50", "The time that half of the flows do not \
+    flow_p50_us optional: TIME, Lower, "p50 flow time", "The time that half of the flows do not \
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.50));
-    flow_p90_us optional: TIME, Lower, "flow time, p90", "The time that 90 % of the flows do not \
+    flow_p90_us optional: TIME, Lower, "p90 flow time", "The time that 90 % of the flows do not \
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.90));
     flow_p99_us optional leads(&[(Place::Work, 4)]):
-        TIME, Lower, "flow time, p99", "The time that 99 % of the flows do not \
+        TIME, Lower, "p99 flow time", "The time that 99 % of the flows do not \
         exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.99));
-    flow_p999_us optional: TIME, Lower, "flow time, p99.9", "The time that 99.9 % of the flows do \
+    flow_p999_us optional: TIME, Lower, "p99.9 flow time", "The time that 99.9 % of the flows do \
         not exceed, to 0.1 %.", |s| us(s.work.as_ref()?.flow_time.latencies().quantile(0.999));
-    flow_max_us optional: TIME, Lower, "flow time, max", "The longest time from the start of a \
+    flow_max_us optional: TIME, Lower, "max flow time", "The longest time from the start of a \
         flow to its end.", |s| us(s.work.as_ref()?.flow_time.latencies().max());
     flow_late_pct optional: SHARE, Lower, "flows late", "Share of ended flows with a deadline that \
         missed it: jank, for frames.",
@@ -180,18 +180,18 @@ pub static METRICS: &[Metric] = metrics! {
     iops optional leads(&[(Place::Sentence, 2), (Place::Work, 1)]):
         RATE, Higher, "IO", "Requests to devices whose results were reaped by tasks, \
         per second.", |s| s.work.as_ref()?.with_io().and_then(|w| w.per_s(w.tasks.ios));
-    io_latency_mean_us optional: TIME, Lower, "IO latency, mean", "Time from a request's \
+    io_latency_mean_us optional: TIME, Lower, "mean IO latency", "Time from a request's \
         submission until its task reaps the result (fio's `clat`): device, interrupt, wake-up and \
         the wait for a CPU. Over all \
         requests.", |s| us(s.work.as_ref()?.tasks.io_latency.latencies().mean());
-    io_latency_p50_us optional: TIME, Lower, "IO latency, p50", "The latency that half of the \
+    io_latency_p50_us optional: TIME, Lower, "p50 IO latency", "The latency that half of the \
         requests do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.50));
     io_latency_p99_us optional leads(&[(Place::Work, 2)]):
-        TIME, Lower, "IO latency, p99", "The latency that 99 % of the \
+        TIME, Lower, "p99 IO latency", "The latency that 99 % of the \
         requests do not exceed, to 0.1 %.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().quantile(0.99));
-    io_latency_max_us optional: TIME, Lower, "IO latency, max", "The longest latency of a request.",
+    io_latency_max_us optional: TIME, Lower, "max IO latency", "The longest latency of a request.",
         |s| us(s.work.as_ref()?.tasks.io_latency.latencies().max());
     device_util_pct optional: SHARE, Neither, "IO device busy", "Share of time with a request in \
         flight, as iostat's `%util`; of the busiest device.",
@@ -221,7 +221,7 @@ pub static METRICS: &[Metric] = metrics! {
     freq_khz optional: FREQUENCY, Neither, "frequency", "Mean frequency of the CPUs' clocks, over \
         all time and all CPUs. Unknown if the machine's OPPs are.",
         |s| s.work.as_ref()?.frequency.mean_khz;
-    freq_busy_khz optional: FREQUENCY, Neither, "frequency, busy", "The same over the time that \
+    freq_busy_khz optional: FREQUENCY, Neither, "busy frequency", "The same over the time that \
         CPUs were busy.", |s| s.work.as_ref()?.frequency.busy_khz;
     freq_transitions_per_s optional: RATE, Neither, "frequency changes", "Frequency changes of all \
         clocks, per second.", |s| s.work.as_ref()?.frequency.transitions_per_s;
@@ -280,17 +280,17 @@ pub static TASK_METRICS: [NamedMetric<TaskTotals>; 10] = [
         us(t.pass_time.latencies().quantile(0.99))
     }),
     named("missed_per_s", "missed periods", RATE, Lower, |t, span| per_s(t.missed, span)),
-    named("latency_mean_us", "wake-up latency, mean", TIME, Lower, |t, _| {
+    named("latency_mean_us", "mean wake-up latency", TIME, Lower, |t, _| {
         us(t.latency.latencies().mean())
     }),
-    named("latency_p99_us", "wake-up latency, p99", TIME, Lower, |t, _| {
+    named("latency_p99_us", "p99 wake-up latency", TIME, Lower, |t, _| {
         us(t.latency.latencies().quantile(0.99))
     }),
     named("ios_per_s", "IO", RATE, Higher, |t, span| per_s(t.ios, span)),
-    named("io_latency_mean_us", "IO latency, mean", TIME, Lower, |t, _| {
+    named("io_latency_mean_us", "mean IO latency", TIME, Lower, |t, _| {
         us(t.io_latency.latencies().mean())
     }),
-    named("io_latency_p99_us", "IO latency, p99", TIME, Lower, |t, _| {
+    named("io_latency_p99_us", "p99 IO latency", TIME, Lower, |t, _| {
         us(t.io_latency.latencies().quantile(0.99))
     }),
 ];

@@ -222,21 +222,27 @@ def changed(
     kinds = {row["kind"] for row, _, _ in found}
     # Energy is power once more.
     found = [each for each in found if each[0]["kind"] != "energy" or "power" not in kinds]
-    said = [_moved(row["title"], change) for row, _, change in found[:_VERDICT]]
+    said = [_moved(noun(row), change) for row, _, change in found[:_VERDICT]]
     if not said:
         figure = f"shows no difference from {labels[base]} beyond chance"
     elif first is None or found[0][0] is first:
         figure = f"{listing(said)}, against {labels[base]}"
     else:
-        figure = f"shows no difference from {labels[base]} in {first['title']} beyond chance"
+        figure = f"shows no difference from {labels[base]} in {noun(first)} beyond chance"
         figure += f", but {listing(said[: _VERDICT - 1])}"
     return Verdict(labels[other], figure, counted(samples, draws))
 
 
-def _moved(title: str, change: Any) -> str:
+def noun(row: "results.Row") -> str:
+    """Return what a sentence calls a row: an author's own metric has its title alone."""
+    known = metrics().get(row["key"])
+    return str(known["noun"] if known else row["title"])
+
+
+def _moved(name: str, change: Any) -> str:
     """Return whether a metric is raised or lowered, and by how much."""
     way, size = ("raises" if change["difference"] > 0 else "lowers"), change["text"]
-    return f"{way} {title} by {size.lstrip('+' + minus('-'))}"
+    return f"{way} {name} by {size.lstrip('+' + minus('-'))}"
 
 
 def _beyond(compared: "results.Comparison", other: int) -> tuple[list[Any], list[Any]]:

@@ -250,7 +250,7 @@ def _comparison(group: DiffGroup, cpus: str) -> Table:
     for place, state in enumerate(group["states"]):
         shares = [share(column["states"][place]["residency_ratio"], 1) for column in columns]
         rows.append(_figures(f"time in {state['name']} %", shares, 2, is_share=True))
-    for key, words in (("above", "too deep (above) %"), ("below", "too shallow (below) %")):
+    for key, words in (("above", "too deep %"), ("below", "too shallow %")):
         ratios: list[Any] = [column["total"][f"{key}_ratio"] for column in columns]  # type: ignore[literal-required]
         first, *cells = [number(share(ratio, 1), 2) for ratio in ratios]
         row = [word(words), first]

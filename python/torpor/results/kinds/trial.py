@@ -458,10 +458,8 @@ def _class_rows(own: Sequence[TrialScenario], labels: Sequence[str]) -> list[lis
             cells = [Cell(None, UNKNOWN)]
             cells += [_mean_cell([s for s in own if s["kind"] == kind], x, key) for x in labels[1:]]
             if any(_is_shown(cell) for cell in cells):
-                title = known["title"].replace(", total", "").replace(" (above)", "")
-                title = title.replace(" (below)", "")
                 unit = ", points" if known["kind"] == "share" else ""
-                rows.append([word(f"  {title}, {words}{unit}"), *cells])
+                rows.append([word(f"  {known['noun']}, {words}{unit}"), *cells])
     if not any(cell.value for row in rows for cell in row[2:]):
         return [[word("  no difference"), *[word("")] * len(labels)]]
     return rows
