@@ -29,6 +29,8 @@ def main() -> int:
     """Run the command line and return the exit status."""
     # At its end Python looks for garbage in all that was imported. The kernel frees it anyway.
     atexit.register(gc.freeze)
+    # Imports and results are no garbage either, and looking costs a twentieth of a short command.
+    gc.set_threshold(100_000)
     _fill_closed_streams()
     interrupts.listen()
     try:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import click
 
-from torpor.ask import toml_schemas
 from torpor.cli import options
 from torpor.cli.console import print_note, stdout_width, table_text, write_stdout
 from torpor.cli.deliver import write_toml
@@ -108,6 +107,8 @@ def schema(
     is_path: Annotated[bool, option("--path", "Write it to the cache, print its path.")] = False,
 ) -> None:
     """Print the JSON schema of a TOML file, with which editors complete and check it."""
+    from torpor.ask import toml_schemas
+
     if is_path:
         write_stdout(str(toml_schemas.toml_schema_path(kind)))
     else:

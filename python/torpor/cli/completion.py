@@ -5,19 +5,22 @@ Where nothing matches, shells complete file names.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
-
-from click.shell_completion import CompletionItem
+from typing import TYPE_CHECKING, Any
 
 import torpor
 from torpor.run.options import Option
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
-def of(told: Option) -> Callable[[Any, Any, str], list[CompletionItem]]:
+
+def of(told: Option) -> Callable[[Any, Any, str], "list[CompletionItem]"]:
     """Return what completes the values of an option, as Click calls it."""
     names = _BY_METAVAR.get((told.metavar or "").strip("[]."))
 
-    def complete(_ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:
+    def complete(_ctx: Any, _param: Any, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
         known = _starting(told.names(), incomplete) if told.names else []
         known = names(incomplete) if names else known
         found = [CompletionItem(name) for name in known]

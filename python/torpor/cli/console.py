@@ -15,14 +15,13 @@ import click
 
 from torpor.cli.exits import EXIT_FAILURE
 from torpor.cli.parsing import is_verbose
-from torpor.results.table import Post, Table
-from torpor.results.text import printable
-from torpor.view.paint import UNLIMITED
+from torpor.results.text import UNLIMITED, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from torpor.machine.record.machine import Machine
+    from torpor.results.table import Post, Table
 
 #: Running text is hard to read in longer lines.
 _TEXT_WIDTH = 100

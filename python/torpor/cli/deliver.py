@@ -2,7 +2,6 @@
 """Delivers the result of a replay or a simulation in the requested forms."""
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -49,6 +48,8 @@ def write_report(result: Any, path: Path | None, trace: Trace = None) -> None:
     if path is None:
         return
     result = result.to_dict() if hasattr(result, "to_dict") else result
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="torpor-") as folder:
         file = Path(folder) / "torpor.perfetto-trace"
         if trace is None or isinstance(trace, str):

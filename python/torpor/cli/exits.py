@@ -8,8 +8,6 @@ import sys
 import threading
 from types import FrameType
 
-import click
-
 EXIT_FINDING = 1
 EXIT_FAILURE = 2
 
@@ -59,6 +57,8 @@ interrupts = _Interrupts()
 
 def leave_if(stopped_by: signal.Signals | None) -> None:
     """Leave the command with the status of the signal that ended its work, if one did."""
+    import click
+
     if stopped_by is not None:
         raise click.exceptions.Exit(128 + stopped_by)
 

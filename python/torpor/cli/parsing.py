@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
-from click.shell_completion import CompletionItem
 
 from torpor.cli import completion
 from torpor.results import entry_points
@@ -324,6 +323,8 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Return the names that begin so, without importing their modules."""
+        from click.shell_completion import CompletionItem
+
         found = [
             CompletionItem(name, help=entry.summary)
             for name, entry in self._entries.items()

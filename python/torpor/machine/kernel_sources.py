@@ -7,17 +7,13 @@ use it. It imports nothing of Torpor, so that a checkout runs it as a script bef
     python3 python/torpor/machine/kernel_sources.py 6.12 [--folder DIR] [--also PATH]...
 """
 
-import argparse
 import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -124,6 +120,9 @@ def fetch(
                 f"no {tool} on this machine: put a tree into ${SOURCES_ENV}/{place.name}, "
                 "or name one by its path"
             )
+    # Imported here, as others below: each simulation asks this module where its caches are.
+    import tempfile
+
     try:
         _private(folder)
         # One process fetches; others wait for it.
@@ -307,6 +306,8 @@ def _run(
     tell: Callable[[], None] = lambda: None,
 ) -> str:
     """Return what a command prints; ``tell`` is called while it runs."""
+    import subprocess
+
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
         while True:
@@ -326,6 +327,9 @@ def _run(
 
 def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...], watch: Watch) -> None:
     """Take the wanted files out of the tarball in a package."""
+    import subprocess
+    import tarfile
+
     with subprocess.Popen(
         ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
     ) as process:
@@ -345,6 +349,8 @@ def _unpack(package: Path, name: str, tree: Path, wanted: tuple[str, ...], watch
 def _unpack_wanted(
     tarball: IO[bytes], tree: Path, wanted: tuple[str, ...], tell: Callable[[int], None]
 ) -> None:
+    import tarfile
+
     with tarfile.open(fileobj=tarball, mode="r|xz") as archive:
         for number, member in enumerate(archive):
             if not number % _FILES_TOLD:
@@ -379,6 +385,8 @@ def _sha256(path: Path) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the folder of a release's source."""
+    import argparse
+
     parser = argparse.ArgumentParser(description="Obtains the source of a Linux release.")
     parser.add_argument("release", help="for example 6.12")
     parser.add_argument("--folder", type=Path, help=f"default: {cache_folder('sources')}")

@@ -8,14 +8,15 @@ from typing import Any
 
 from torpor.results.files import read_text
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found]
-
 
 def toml(text: str) -> dict[str, Any]:
     """Return the content of a TOML text. Raises ValueError if it is not TOML."""
+    # Imported here: the parser compiles four patterns.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found]
+
     content: dict[str, Any] = tomllib.loads(text)
     return content
 

@@ -15,6 +15,9 @@ _UNPRINTABLE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
+#: Width of lines that are not folded.
+UNLIMITED = 10_000
+
 #: Characters with which a spreadsheet takes a field for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -27,6 +30,9 @@ def printable(text: str) -> str:
     >>> print(printable("comm\x1b[2J"))
     comm\u001b[2J
     """
+    # Nearly every text: the pattern takes a millisecond to compile.
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
     return re.sub(_UNPRINTABLE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

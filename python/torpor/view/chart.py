@@ -484,9 +484,14 @@ def _labels(
     placed = list(words)
     drawn = []
     for mark in marks:
-        box, away = min(
-            _candidates(mark), key=lambda c: (_hidden(c[0], taken, placed, paper), c[1])
-        )
+        best = math.inf
+        # The nearest first: none is better than one that hides nothing.
+        for place, distance in _candidates(mark):
+            hidden = _hidden(place, taken, placed, paper)
+            if hidden < best:
+                best, box, away = hidden, place, distance
+            if not hidden:
+                break
         placed.append(box)
         if away:
             x = min(max(mark.x, box.left), box.right)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from torpor.results.table import CHANGE, UNKNOWN, Brief, Cell, Post, Table, word
-from torpor.results.text import csv_text, printable
+from torpor.results.text import UNLIMITED, csv_text, printable
 
 #: Width of a mailing list's lines.
 WIDTH = 80
@@ -25,8 +25,6 @@ _NOTES = 3
 _CELL = 18
 #: Least width of a key on a terminal, however narrow that is.
 _KEY = 10
-#: Width where stdout is no terminal: lines are not folded.
-UNLIMITED = 10_000
 _ASCII = str.maketrans(
     {"−": "-", "×": "x", "µ": "u", "–": "-", "—": "-", "…": "...", "±": "+-", "Δ": "d", "≥": ">="}
 )

@@ -287,10 +287,11 @@ def _traces(patterns: list[str]) -> list[str]:
     return found
 
 
-def _named(axis: str, known: list[str]) -> Any:
+def _named(axis: str, lister: Any) -> Any:
     def matching(pattern: str) -> list[str]:
         if not re.search(_PATTERN, pattern) or os.path.exists(pattern):
             return [pattern]
+        known = _known(lister)
         matched = [name for name in known if fnmatchcase(name, pattern)]
         matched = matched or sorted(glob.glob(pattern, recursive=True))
         if not matched:
@@ -400,9 +401,9 @@ POINT_OPTIONS = (
 REPLAY_OPTIONS = ("recorded_on", "others")
 _EXPAND: dict[str, Any] = {
     "trace": _traces,
-    "workload": _named("workload", _known(_engine.workloads)),
-    "platform": _named("platform", _known(_engine.platforms)),
-    "governor": _named("governor", _known(_engine.governors)),
+    "workload": _named("workload", _engine.workloads),
+    "platform": _named("platform", _engine.platforms),
+    "governor": _named("governor", _engine.governors),
 }
 
 
