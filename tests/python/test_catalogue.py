@@ -75,7 +75,7 @@ def test_leading_metrics_are_of_the_catalogue():
         assert catalogue.leading(place)
     assert catalogue.leading("cost", "replay")[0] == "idle_power_mw"
     assert catalogue.common_key("idle_pct") == "idle_residency_pct"
-    assert catalogue.metrics()["idle_energy_uj"]["noun"] == "total idle energy"
+    assert catalogue.metrics()["idle_energy_uj"]["noun"] == "idle energy"
 
 
 def test_a_kind_of_result_is_one_file(tmp_path, monkeypatch):

@@ -202,7 +202,7 @@ def test_finding_names_the_nearest_and_its_price() -> None:
         run("oracle", "oracle", over_oracle_pct=0.0, latency_mean_us=60.0),
     ]
     assert finding(runs) == (
-        "teo is nearest the oracle in total idle energy, 4.25 % above it "
+        "teo is nearest the oracle in idle energy, 4.25 % above it "
         "(the farthest, menu, is "
         "12.50 % above); its mean wake-up latency is 95.50 µs, 15.50 µs more than menu, "
         "the quickest."
@@ -257,7 +257,7 @@ def test_finding_states_the_share_it_rests_on() -> None:
         return finding(runs, dict(zip(("recorded", "guessed", "none"), counts, strict=True)))
 
     said = of(80, 0, 20)
-    assert said.startswith("teo uses the least total idle energy")
+    assert said.startswith("teo uses the least idle energy")
     assert "In 20.00 % of the decisions the recording shows only the tick" in said
     assert "of the decisions" not in of(1000, 0, 1)
     assert "In 96.00 % of the decisions the next timer is guessed" in of(0, 96, 4)

@@ -226,14 +226,14 @@ pub static METRICS: &[Metric] = metrics! {
     package_mw optional: POWER, Lower, "idle power of the package", "The part of `idle_power_mw` that \
         the package consumes apart from CPUs and clusters: its floor, and in simulations its \
         additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
-    idle_energy_uj sum:
+    idle_energy_uj sum called("idle energy"):
         ENERGY, Lower, "total idle energy", "Energy of all sleeps: the state's power \
         times residency, plus an overhead per sleep that makes the state break even with the next \
         shallower one at its target residency; plus the power of a busy CPU while it handles ticks \
         and governor's timers that woke it; plus the energy of clusters and package, as in \
         `idle_power_mw`.", |s| s.idle_energy().map(Energy::as_uj_f64);
     over_oracle_pct optional leads(&[(Sentence, 8), (Power, 3)]) over("idle_energy_uj")
-        called("total idle energy"):
+        called("idle energy"):
         SHARE, Lower, "idle energy over oracle", "Excess of `idle_energy_uj` \
         over the cheapest decisions within the latency limit (the cheapest found, if no bound is \
         known), which know all idle spans: those of the recording, or in a simulation those of the \

@@ -205,7 +205,9 @@ def _tell(made: "session.Recording", hardware: residency.Got) -> bool:
     file = shlex.quote(str(made.output))
     print_note(f"next: torpor trace info {file}")
     if Machine().idle_driver():
-        print_note(f"      torpor platform import -o mine.toml && torpor replay {file} -p mine.toml")
+        print_note(
+            f"      torpor platform import -o mine.toml && torpor replay {file} -p mine.toml"
+        )
     else:
-        print_note(f"      torpor replay {file} -p NAME, as if a machine of `torpor platform list`")
+        print_note(f"      torpor replay {file} -p NAME (`torpor platform list`)")
     return lost_count > 0

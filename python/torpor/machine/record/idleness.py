@@ -8,9 +8,9 @@ from torpor.machine.record.machine import Machine, read
 #: What no machine without an idle driver can show, and what helps.
 NO_DRIVER = (
     "this machine has no idle driver, as most virtual ones, so no governor decides anything",
-    "`torpor record` works, and `torpor replay` and `torpor shadow` take `-p`, another machine's idle "
-    "states (`torpor platform list`); haltpoll or torpor_idle gives a guest states of its own: see "
-    'the guide "In a real kernel"',
+    "`torpor record` works, and `torpor replay` and `torpor shadow` take another machine's idle "
+    "states by `-p` (`torpor platform list`); haltpoll or torpor_idle gives a guest states of its "
+    'own: see the guide "In a real kernel"',
 )
 
 #: Between two looks at the idle times, which the kernel counts by ticks of 10 ms.
