@@ -87,16 +87,22 @@ def post(found: questions.Answer) -> Post:
     notes = [
         f"changes are paired by machine, source and seed ({counted(found['seeds'], 'seed')} at "
         "most); ± is half the 95 % interval over machines, from three machines on, not corrected "
-        "for the number of figures",
+        "for the number of figures; (n): of so many machines",
         "`all` counts each machine alike, and of those that ship half are servers",
         *found["limits"],
     ]
     if found["failed"]:
-        notes.insert(0, f"{counted(found['failed'], 'point')} failed: {found['error']}")
+        notes.insert(
+            0, f"{counted(found['failed'], 'point')} failed: {_first_line(found['error'])}"
+        )
     tables = [_table(found, name) for name in _contrasts(found)]
     if turns := _turns(found):
         tables.append(turns)
     return Post(found["question"], facts, tables, notes, verdict=sentence(found))
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
 
 
 def _contrasts(found: questions.Answer) -> list[str]:
@@ -142,17 +148,14 @@ def _clause(mean: questions.Mean) -> str:
 def _table(found: questions.Answer, name: str) -> Table:
     own = [mean for mean in found["means"] if mean["contrast"] == name]
     cells = {(mean["of"], mean["metric"]): mean for mean in own}
-    headings = ["class"]
-    for key in found["metrics"]:
-        unit = change_unit(metric_info(key))
-        headings += ["n", f"{_title(key)} {unit}", "±"]
+    keys = [key for key in found["metrics"] if any(mean["metric"] == key for mean in own)]
+    headings = ["class", "machines"]
+    headings += [f"{_title(key)} {change_unit(metric_info(key))}" for key in keys]
     rows = []
     for of in dict.fromkeys(mean["of"] for mean in own):
-        row = [word(of)]
-        for key in found["metrics"]:
-            mean = cells.get((of, key))
-            row += _cells(mean)
-        rows.append(row)
+        count = max(mean["machines"] for mean in own if mean["of"] == of)
+        row = [word(of), number(count)]
+        rows.append([*row, *(_cell(cells.get((of, key)), count) for key in keys)])
     return Table(name, name, headings, rows)
 
 
@@ -160,12 +163,17 @@ def _title(key: str) -> str:
     return str(metric_info(key)["title"])
 
 
-def _cells(mean: questions.Mean | None) -> list[Cell]:
+def _cell(mean: questions.Mean | None, count: int) -> Cell:
+    """Return a change with half its interval, and its machines where they are fewer."""
     if mean is None:
-        return [number(None), number(None), number(None)]
+        return number(None)
     low, high = mean["low"], mean["high"]
-    half = None if low is None or high is None else (high - low) / 2
-    return [number(mean["machines"]), number(mean["mean"], 2, is_signed=True), number(half, 2)]
+    text = minus(f"{mean['mean']:+.1f}")
+    if low is not None and high is not None:
+        text += f" \N{PLUS-MINUS SIGN}{(high - low) / 2:.1f}"
+    if mean["machines"] < count:
+        text += f" ({mean['machines']})"
+    return Cell(mean["mean"], text)
 
 
 def _turns(found: questions.Answer) -> Table | None:
