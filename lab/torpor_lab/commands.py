@@ -10,6 +10,9 @@ STUDY = Group(
             "torpor_lab.cli.reproduce:reproduce",
             "Simulate what a published table measured, and judge it.",
         ),
+        "answer": Command(
+            "torpor_lab.cli.answer:answer", "Answer a question of the field by a grid."
+        ),
         "io-boost": Command(
             "torpor_lab.cli.study:io_boost", "Compare IO boosts with the best fixed frequencies."
         ),

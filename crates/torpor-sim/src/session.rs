@@ -370,7 +370,8 @@ impl<'a> Session<'a> {
             .map(|&(seed, column)| {
                 let mut reported_ms = 0;
                 let mut report = |now_ns: i64| {
-                    let now_ms = (now_ns / 1_000_000) as u64;
+                    // The last event of a run may be past its end, which is reported after it.
+                    let now_ms = ((now_ns / 1_000_000) as u64).max(reported_ms);
                     let more_ms = now_ms - reported_ms;
                     let all = done_ms.fetch_add(more_ms, Ordering::Relaxed) + more_ms;
                     reported_ms = now_ms;

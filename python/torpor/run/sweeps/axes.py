@@ -259,7 +259,11 @@ def read_toml(path: str | os.PathLike[str]) -> Axes:
     Paths are relative to the working directory, as on the command line. Raises
     :class:`SweepError` for what does not belong there.
     """
-    data = toml_file(path, _file(), SweepError, "read sweep")
+    return axes_of(toml_file(path, file_shape(), SweepError, "read sweep"))
+
+
+def axes_of(data: Mapping[str, Any]) -> Axes:
+    """Return the axes that a sweep's file describes."""
     numbers = ("seeds", "seed")
     given: dict[str, Any] = {
         n: v if n in numbers else _listed(v) for n, v in data.get("axes", {}).items()
@@ -379,7 +383,7 @@ OPTIONS: dict[str, Option] = {
 _AXES = tuple(name for name in OPTIONS if name != "param")
 
 
-def _file() -> Any:
+def file_shape() -> Any:
     """Return the type of a sweep's file."""
     from msgspec import Meta
 
