@@ -132,6 +132,11 @@ def test_threads_and_repetition_change_no_byte(torpor):
     assert all(strip["rows"] for strip in result["strips"])
 
 
+def test_last_event_may_be_past_the_end(torpor):
+    arguments = ("-p", "pixel-watch-2", "-g", "teo", "-g", "oracle", "--duration", "500ms")
+    torpor("simulate", "pipe", *arguments, "--seeds", "1", check=0)
+
+
 def test_each_governor_has_its_own_oracle(torpor):
     arguments = ("simulate", "requests", "-p", "pixel6", "-g", "menu", "-g", "oracle", "-g", "teo")
     result = json.loads(torpor(*arguments, *QUICK, "--format", "json", check=0).stdout)
