@@ -56,7 +56,7 @@ def answer(
     """
     if name is None:
         rows = [[word(each), word(questions.load(each)["question"])] for each in questions.names()]
-        write_stdout(table_text(Table("questions", "", ["question", ""], rows)))
+        write_stdout(table_text(Table("questions", "", ["question", ""], rows, 2)))
         print_note("torpor study answer QUESTION answers one")
         return
     # Refused here, it is a wrong option and not a wrong question.
