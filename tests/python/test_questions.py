@@ -119,7 +119,7 @@ def test_sides_share_no_point():
     with pytest.raises(SweepError, match="both sides"):
         contrasts.contrast([row("teo", "m", 1.0)], {"governor": "*"}, {"governor": "teo"})
     with pytest.raises(SweepError, match="governor"):
-        contrasts.contrast([], {"govenor": "menu"}, {"governor": "teo"})
+        contrasts.contrast([], {"governer": "menu"}, {"governor": "teo"})
 
 
 def test_shipped_questions_have_points():
