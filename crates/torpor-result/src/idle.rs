@@ -216,15 +216,15 @@ pub static METRICS: &[Metric] = metrics! {
     cpu_idle_power_mw optional: POWER, Lower, "idle power of CPUs", "The part of `idle_power_mw` \
         that the idle CPUs consume. Shown if there are other parts.",
         |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy));
-    cluster_power_mw optional: POWER, Lower, "idle power of clusters", "The part of `idle_power_mw` \
-        that clusters consume apart from their CPUs (caches, interconnect), unless all CPUs of the \
-        cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
+    cluster_power_mw optional: POWER, Lower, "idle power of clusters", "The part of \
+        `idle_power_mw` that clusters consume apart from their CPUs (caches, interconnect), unless \
+        all CPUs of the cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
     shared_state_mw optional: POWER, Lower, "idle power while waiting for others", "The part of \
         `idle_power_mw` that CPUs in a core's, cluster's or package's state consume in addition to \
         the state itself, while other CPUs keep it from being entered. Simulations only.",
         |s| s.part_mw(s.apart.shared);
-    package_mw optional: POWER, Lower, "idle power of the package", "The part of `idle_power_mw` that \
-        the package consumes apart from CPUs and clusters: its floor, and in simulations its \
+    package_mw optional: POWER, Lower, "idle power of the package", "The part of `idle_power_mw` \
+        that the package consumes apart from CPUs and clusters: its floor, and in simulations its \
         additional power while any CPU works or polls.", |s| s.part_mw(s.apart.package);
     idle_energy_uj sum called("idle energy"):
         ENERGY, Lower, "total idle energy", "Energy of all sleeps: the state's power \

@@ -129,8 +129,7 @@ def sentence(found: questions.Answer) -> Verdict:
 
 
 def _noun(mean: questions.Mean) -> str:
-    info = metric_info(mean["metric"])
-    return str(info.get("noun") or info["title"])
+    return str(metric_info(mean["metric"])["noun"])
 
 
 def _clause(mean: questions.Mean) -> str:

@@ -273,8 +273,8 @@ fn no_states(driver: Option<&str>) -> Failure {
     };
     Failure::new(
         format!("no CPU in it has idle states (cpu*/cpuidle/state*); {driver}"),
-        "most virtual machines have no cpuidle driver: use a copy of the host's \
-         /sys/devices/system/cpu, or a machine that ships, by name (`torpor platform list`)",
+        "most virtual machines have no cpuidle driver: use the host's /sys/devices/system/cpu or \
+         a copy of it; where a command takes `-p`, `torpor platform list` lists others",
     )
 }
 
