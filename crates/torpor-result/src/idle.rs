@@ -218,7 +218,8 @@ pub static METRICS: &[Metric] = metrics! {
         |s| s.part_mw((!s.apart.is_empty()).then_some(s.idle.energy));
     cluster_power_mw optional: POWER, Lower, "idle power of clusters", "The part of \
         `idle_power_mw` that clusters consume apart from their CPUs (caches, interconnect), unless \
-        all CPUs of the cluster are in their deepest state. Summed over clusters.", |s| s.part_mw(s.apart.clusters);
+        all CPUs of the cluster are in their deepest state. Summed over clusters.",
+        |s| s.part_mw(s.apart.clusters);
     shared_state_mw optional: POWER, Lower, "idle power while waiting for others", "The part of \
         `idle_power_mw` that CPUs in a core's, cluster's or package's state consume in addition to \
         the state itself, while other CPUs keep it from being entered. Simulations only.",
