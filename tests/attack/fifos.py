@@ -34,6 +34,7 @@ COMMANDS = [
     "study run {fifo}",
     "study io-boost {fifo} -p pixel6 -g menu",
     "study adaptation -p {fifo} -g menu",
+    "study answer {fifo}",
     "contest {fifo} -o out",
     "contest -o {fifo}",
     "contest --corpus {fifo} -o out",

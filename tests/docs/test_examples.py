@@ -50,10 +50,16 @@ def matches(shown: str, printed: str) -> bool:
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory) -> dict[str, str]:
-    """Return the user's environment: Torpor's command in the path, and a cache of its own."""
+    """Return the user's environment: Torpor's command in the path, and a cache of the tests'.
+
+    All pages and all of pytest's processes share it: each kernel is compiled once.
+    """
+    cache = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        cache = cache.parent
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+        "XDG_CACHE_HOME": str(cache / "cache"),
         "LC_ALL": "C.UTF-8",
     }
 

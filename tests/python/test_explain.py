@@ -31,18 +31,22 @@ def test_the_named_state_has_the_stated_change(recording):
     sentence = torpor.explain(made)[2]
     found = re.search(
         r"teo sleeps too (deep|shallow) ([\d,]+) times, menu ([\d,]+) times; "
-        r"state (\d) \S+ of cores has ([\d,]+) (?:of the ([\d,]+) )?(more|fewer)",
+        r"(?:(all|[\d,]+) of these ([\d,]+) (more|fewer) are in cores' (\w+)"
+        r"|([\d,]+) (more|fewer) in cores' (\w+), ([\d,]+) (?:more|fewer) in the others)",
         sentence,
     )
     assert found, sentence
-    after, before, part = (int(found[n].replace(",", "")) for n in (2, 3, 5))
-    sign = 1 if found[7] == "more" else -1
+    after, before = (int(found[n].replace(",", "")) for n in (2, 3))
     key = {"deep": "above", "shallow": "below"}[found[1]]
     runs = made.to_dict()["traces"][0]["runs"]
-    sums = [[state[key] for state in run["clusters"][0]["states"]] for run in runs]
-    assert [sum(counts) for counts in sums] == [before, after]
-    assert found[6] is None or after - before == sign * int(found[6].replace(",", ""))
-    assert sums[1][int(found[4])] - sums[0][int(found[4])] == sign * part
+    sums = [{s["name"]: s[key] for s in run["clusters"][0]["states"]} for run in runs]
+    assert [sum(counts.values()) for counts in sums] == [before, after]
+    part, more, name = found.group(4, 6, 7) if found[4] else found.group(8, 9, 10)
+    sign = 1 if more == "more" else -1
+    if found[4]:
+        assert after - before == sign * int(found[5].replace(",", ""))
+    part = abs(after - before) if part == "all" else int(part.replace(",", ""))
+    assert sums[1][name] - sums[0][name] == sign * part
 
 
 def test_chance_is_not_reported_as_change():

@@ -70,7 +70,12 @@ def total(side: Side, key: str) -> float:
 
 def state_text(key: tuple[str, int, str]) -> str:
     cluster, _, name = key
-    return f"state {name}" + (f" of {cluster}" if cluster else "")
+    name = name.partition(" ")[2] or name
+    if not cluster:
+        return f"state {name}"
+    if " " in cluster:
+        return f"{name} of {cluster}"
+    return f"{cluster}'{'s' * (not cluster.endswith('s'))} {name}"
 
 
 def count_text(value: float) -> str:
@@ -107,13 +112,14 @@ def where(first: Side, second: Side) -> str:
             for key, counts in second.states.items()
         }
         key = max(by_state, key=lambda k: by_state[k] * (1 if whole > 0 else -1))
-        part, more = abs(by_state[key]), "more" if whole > 0 else "fewer"
-        if part <= abs(whole):
-            of = f"{state_text(key)} has {count_text(part)} of the {count_text(abs(whole))} {more}"
+        part, extra = abs(by_state[key]), abs(whole)
+        more, less = ("more", "fewer") if whole > 0 else ("fewer", "more")
+        if part <= extra:
+            of_all = f"{count_text(part)} of these" if part < extra else "all of these"
+            of = f"{of_all} {count_text(extra)} {more} are in {state_text(key)}"
         else:
-            less = "fewer" if whole > 0 else "more"
-            rest = count_text(part - abs(whole))
-            of = f"{state_text(key)} has {count_text(part)} {more}, the others {rest} {less}"
+            rest = count_text(part - extra)
+            of = f"{count_text(part)} {more} in {state_text(key)}, {rest} {less} in the others"
         parts.append(
             f"{second.label} sleeps {WRONG[side]} {count_text(total(second, side))} times, "
             f"{first.label} {count_text(total(first, side))} times; {of}"
@@ -130,8 +136,8 @@ def where(first: Side, second: Side) -> str:
         after = second.states[most]["time_ns"] / spans[1]
         if percent(before) != percent(after):
             parts.append(
-                f"of idle time, {state_text(most)} has {percent(after)} with {second.label} and "
-                f"{percent(before)} with {first.label}"
+                f"{second.label} spends {percent(after)} of idle time in {state_text(most)}, "
+                f"{first.label} {percent(before)}"
             )
     return sentence("; ".join(parts))
 

@@ -72,7 +72,7 @@ fn seeds_that_disagree_are_named() {
         run(&request).notes.into_iter().find(|note| note.contains("seeds disagree"))
     };
     let told = task("{ dist = \"exponential\", mean = 300 }").expect("six seeds differ");
-    assert!(told.contains("under deepest: too deep from"), "{told}");
+    assert!(told.contains("under deepest: too deep sleeps from"), "{told}");
     assert_eq!(task("1000"), None);
 }
 

@@ -5,8 +5,8 @@ from typing import Literal, TypedDict
 
 from torpor.results.cells import compared
 from torpor.results.kind import Kind
-from torpor.results.sentences import cannot_show, differences
-from torpor.results.table import Post, Verdict
+from torpor.results.sentences import cannot_show, differences, groups
+from torpor.results.table import Brief, Post, Verdict
 from torpor.results.types import Comparison, Version
 
 
@@ -34,7 +34,12 @@ class Beside(TypedDict):
 def post(result: Beside) -> Post:
     """Return one comparison."""
     facts = [f"{source['label']}: {source['what']}" for source in result["sources"]]
-    return Post("Results side by side", facts, [compared(result["comparison"])], result["notes"])
+    whole = compared(result["comparison"])
+    brief = None
+    if keys := [row["key"] for _, found in groups(result["comparison"]) for row in found]:
+        of = {row[0].term: row for row in whole.rows}
+        brief = Brief([whole._replace(rows=[of[key] for key in keys])], result["notes"], facts)
+    return Post("Results side by side", facts, [whole], result["notes"], brief=brief)
 
 
 def explain(result: Beside, _governor: str | None) -> list[str]:

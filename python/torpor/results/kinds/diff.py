@@ -398,7 +398,7 @@ def explain(result: Diff, governor: str | None) -> list[str]:
                 f"CPU {cpus}: {count_text(total['usage'] or 0)} sleeps, "
                 f"{percent(total['above_ratio'])} too deep and {percent(total['below_ratio'])} too "
                 f"shallow; {state_text(worst)} has {count_text(sides[0].states[worst]['above'])} "
-                "of those too deep."
+                "of the sleeps too deep."
             )
             continue
         labels = [side.label for side in sides]

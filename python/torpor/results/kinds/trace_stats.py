@@ -27,6 +27,7 @@ from torpor.results.sentences import (
     count_text,
     counts_of,
     none,
+    state_text,
 )
 from torpor.results.sentences import total as side_total
 from torpor.results.table import Post, Table, Verdict, counted, number, share, word
@@ -159,7 +160,7 @@ def _events(result: "results.TraceStats", top: int) -> list[Table]:
 
 
 def verdict(result: "results.TraceStats", _governor: str | None) -> Verdict:
-    """Return how many sleeps the machine had, and the shares of a wrong depth."""
+    """Return how many sleeps the machine had, the shares of a wrong depth or what ended most."""
     name = PurePath(result["trace"]["path"]).name
     seconds = result["trace"]["duration_ns"] / 1e9
     figure = f"{count_text(result['sleeps'])} sleeps in {seconds:.2f} s"
@@ -169,6 +170,10 @@ def verdict(result: "results.TraceStats", _governor: str | None) -> Verdict:
             for side in ("above", "below")
         ]
         figure += f", {shares[0]} too deep and {shares[1]} too shallow"
+    elif result["sleeps"] and result["wakeups"]:
+        first = result["wakeups"][0]
+        ended = percent(first["count"] / result["sleeps"])
+        figure += f"; {first['kind']} {first['name']}".rstrip() + f" ended {ended} of them"
     return Verdict(f"{name}:", figure)
 
 
@@ -190,9 +195,8 @@ def explain(result: "results.TraceStats", _governor: str | None) -> list[str]:
         worse = max(sums, key=lambda s: sums[s])
         worst = max(side.states, key=lambda k: side.states[k][worse])
         said.append(
-            f"State {worst[2]}{f' of {worst[0]}' if worst[0] else ''} has "
-            f"{count_text(side.states[worst][worse])} of {count_text(sums[worse])} sleeps that are "
-            f"{WRONG[worse]}."
+            f"{count_text(side.states[worst][worse])} of {count_text(sums[worse])} sleeps "
+            f"{WRONG[worse]} were in {state_text(worst)}."
         )
         wakers = [w for w in result["wakeups"] if w.get(worse)]
         if wakers:
