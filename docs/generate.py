@@ -384,6 +384,50 @@ def shown(field: dict[str, Any], defs: dict[str, Any]) -> str:
     return field.get("type", "any")
 
 
+#: Headings of the files whose keys have a page.
+FILES = {"platform": "Platforms", "workload": "Workloads", "study": "Studies"}
+
+
+def keys() -> str:
+    """Every key of the TOML files that users write."""
+    parts = [
+        f"""{HEAD}# Keys of TOML files
+
+`torpor schema KIND --path` writes the same for [an editor](../guides/editors.md). A distribution is
+a number or `{{ dist = ... }}`: `uniform` (`min`, `max`), `exponential` (`mean`), `lognormal` and
+`gamma` (`mean`, `sd`), `empirical` (`values`, `weights`).
+"""
+    ]
+    for kind, title in FILES.items():
+        found = torpor.toml_schema(kind)
+        parts += [f"## {title}\n", *tables_of(found, found.get("$defs", {}), "")]
+    return "\n".join(parts)
+
+
+def tables_of(table: dict[str, Any], defs: dict[str, Any], path: str) -> list[str]:
+    """A table of a TOML file and those in it, each key with its type and its description."""
+    rows, inner = [], []
+    for name, field in table["properties"].items():
+        item = field.get("items", {})
+        item = defs.get(item["$ref"].rpartition("/")[2], {}) if "$ref" in item else item
+        if "properties" in item:
+            inner += [f"### `[[{path}{name}]]`\n", *tables_of(item, defs, f"{path}{name}.")]
+        must = "; required" if name in table.get("required", []) else ""
+        text = one_line(field.get("description", ""))
+        rows.append(f"| `{name}` | {kind_of(field)}{must} | {text} |")
+    return ["\n".join(["| key | type | what it is |", "|---|---|---|", *rows, ""]), *inner]
+
+
+def kind_of(field: dict[str, Any]) -> str:
+    """A key's type as people read it."""
+    item = field.get("items", {})
+    if "properties" in item or "$ref" in item:
+        return "tables"
+    if any("dist" in part.get("properties", {}) for part in field.get("anyOf", [])):
+        return "distribution"
+    return shown(field, {})
+
+
 #: For `taplo lint` in this checkout.
 SCHEMAS = ROOT / "build" / "schemas"
 TYPES = ROOT / "python" / "torpor" / "results" / "types.pyi"
@@ -492,7 +536,10 @@ def quoted(union: str, parts: list[str]) -> str:
     return f'"{union}"' if any(part.startswith('"') for part in parts) else union
 
 
-PAGES = [cli, metrics, results, schema, governors, ioboosts, cpufreq, platforms, library, formats]
+PAGES = [
+    *(cli, metrics, results, schema, keys),
+    *(governors, ioboosts, cpufreq, platforms, library, formats),
+]
 
 
 def packaged() -> dict[Path, str]:

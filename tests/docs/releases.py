@@ -19,6 +19,7 @@ PLATFORM = "i5-10600k"
 #: Releases that Debian's archives carry as `linux-source-RELEASE`.
 RELEASES = ("5.10", "6.1", "6.12", "7.2", "7.3")
 GOVERNORS = ("ladder", "menu", "teo", "haltpoll")
+HEAD = f"| Linux | {' | '.join(f'`{name}`' for name in GOVERNORS)} |\n"
 
 
 def sources(release: str) -> Path | None:
@@ -45,53 +46,45 @@ def stable(tree: Path) -> str:
     return ".".join(found.group(1) for found in parts if found)
 
 
-def rows(release: str, tree: Path) -> list[str]:
-    """Return the table's rows of one release."""
-    made = []
+def row(release: str, tree: Path) -> str:
+    """Return a release's row: three figures of each governor, or why it has none."""
+    cells = [stable(tree)]
     for name in GOVERNORS:
-        compiles, runs, figures = "yes", "yes", ["", "", ""]
         try:
             result = torpor.replay(
                 RECORDING, platform=PLATFORM, governors=[f"{name}@{tree}"], strip=False
             )
         except torpor.GovernorError:
-            compiles, runs = "no", "no"
+            cells.append("does not compile")
         else:
-            if result.failures:
-                runs = "no"
-            else:
-                metrics = result.runs[0]["metrics"]
-                keys = ("above_pct", "below_pct", "idle_power_mw")
-                figures = [f"{metrics[key]:.1f}" for key in keys]
-        cells = [stable(tree), f"`{name}`", compiles, runs, *figures]
-        made.append(f"| {' | '.join(cells)} |")
-    return made
+            metrics = {} if result.failures else result.runs[0]["metrics"]
+            keys = ("above_pct", "below_pct", "idle_power_mw")
+            cells.append(", ".join(f"{metrics[key]:.1f}" for key in keys if metrics) or "fails")
+    return f"| {' | '.join(cells)} |"
 
 
-def written(release: str) -> list[str]:
-    """Return the rows of a release as the page has them."""
-    start = f"| {release}."
+def written(release: str) -> str | None:
+    """Return the row of a release as the page has it, or None if it has none."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.startswith(start)]
+    return next((line for line in lines if line.startswith(f"| {release}.")), None)
 
 
 def main() -> None:
-    """Rewrite the rows of all releases that can be had."""
+    """Rewrite the row of each release that can be had."""
     text = PAGE.read_text(encoding="utf-8")
     for release in RELEASES:
         tree = sources(release)
         if tree is None:
             print(f"{release}: not to be had here", file=sys.stderr)
             continue
-        fresh = "".join(f"{row}\n" for row in rows(release, tree))
-        print(fresh, end="")
-        old = "".join(f"{row}\n" for row in written(release))
-        head = "|---|---|---|---|---|---|---|\n"
+        fresh = row(release, tree)
+        print(fresh)
+        old = written(release)
         if old:
             text = text.replace(old, fresh)
         else:
-            place = text.index("\n\n", text.index(head)) + 1
-            text = text[:place] + fresh + text[place:]
+            place = text.index("\n\n", text.index(HEAD)) + 1
+            text = f"{text[:place]}{fresh}\n{text[place:]}"
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -5,8 +5,6 @@ import pytest
 
 from apparatus import ioboost, ioboost_simulated
 
-GUIDE = ioboost.ROOT / "docs" / "guides" / "io-boost-in-a-kernel.md"
-
 #: Tolerances of the reads, and of the requested frequency.
 READS, ASKED = 0.09, 0.05
 
@@ -25,8 +23,3 @@ def test_reads_and_frequencies_are_the_guests(compared):
         reads, asked = one.distances
         assert abs(reads) < READS, one
         assert abs(asked) < ASKED or key in UNSETTLED, one
-
-
-def test_the_guide_shows_this_table(compared):
-    table = ioboost_simulated.table(list(compared.values()))
-    assert table in GUIDE.read_text(encoding="utf-8")

@@ -23,7 +23,5 @@ def test_a_shadow_predicts_better_than_nothing(rows):
         assert shadow < 0.6 * nothing, metric
 
 
-def test_the_guide_shows_these_tables(rows):
-    text = GUIDE.read_text(encoding="utf-8")
-    assert shadows.table(rows) in text
-    assert shadows.summary(rows) in text
+def test_the_guide_shows_this_summary(rows):
+    assert shadows.summary(rows) in GUIDE.read_text(encoding="utf-8")

@@ -24,7 +24,6 @@ class Policies(TypedDict, total=False):
 
     cpufreq: str
     io_boost: str
-    #: False: ``kernel.sched_energy_aware=0``, as the board's kernel was.
     energy_aware: bool
 
 
@@ -37,7 +36,6 @@ class Column(_Column, Policies, total=False):
     """A governor, and how its machine differs."""
 
     platform_params: dict[str, float]
-    #: In addition to the row's.
     disabled_states: Annotated[list[int], shapes.Some]
 
 
@@ -47,7 +45,6 @@ class Setting(Policies, total=False):
     workload: str
     platform: str
     duration: str
-    #: A workload that runs with the other one.
     background: str
 
 
@@ -81,7 +78,6 @@ class _Table(TypedDict):
 class Table(_Table, Setting, total=False):
     """A published table."""
 
-    #: Published runs by column; a row's own take precedence.
     runs: dict[str, list[float]]
     against_oracle: bool
     tells_most: bool
@@ -101,14 +97,64 @@ class _Study(TypedDict):
 class Study(_Study, Policies, total=False):
     """A study, as its file has it."""
 
-    #: A workload that runs with every other one, unless a table or a row has its own.
     background: str
     note: shapes.Texts
+
+
+#: The key in each record; editors and the reference show the descriptions.
+DESCRIPTIONS = {
+    "cpufreq": "The cpufreq governor. The closest of column, row, table and study counts.",
+    "io_boost": "The IO boost. The closest of column, row, table and study counts.",
+    "energy_aware": "False: `kernel.sched_energy_aware=0` under schedutil, for a board whose kernel"
+    " did not place tasks by energy. The closest of column, row, table and study counts.",
+    "workload": "The workload of a row, or of all rows of a table. One that ends in `.toml` is next"
+    " to the study; any other ships with Torpor.",
+    "platform": "The machine, of a row, a table or the study. One that ends in `.toml` is next to"
+    " the study; any other ships with Torpor.",
+    "duration": "The length of a run, of a row, a table or the study: `20s`.",
+    "background": "A workload that runs with the other one, of a row, a table or the study.",
+    "name": "The column's name.",
+    "governor": "The idle governor, as `torpor simulate` takes it.",
+    "platform_params": "Numbers of the machine that differ in this column, by path.",
+    "disabled_states": "Idle states that are off. Those of a column add to those of a row.",
+    "title": "A description in one line.",
+    "metric": "A key of the metrics, or `latency_mean_us:TASK`, `pass_mean_us:TASK` (time over"
+    " passes), `passes_per_s:TASK`, `missed_per_s:TASK` (periods), `iops:TASK`,"
+    " `flow_mean_ms:FLOW`, `flow_late_pct:FLOW`, `flow_speed_per_s:FLOW` (flows one after another,"
+    " a second), `freq_khz:CLUSTER`, `freq_busy_khz:CLUSTER`, `ipis_per_s`.",
+    "not_modelled": "Instead of `metric`: why the simulation has none.",
+    "published": 'The value by column: a number, a range `[low, high]`, "more" or "less".',
+    "calibrated": "Columns whose values the workload's or the machine's numbers were fitted to.",
+    "fits": "Numbers for `--calibrate`: of the row's machine, one for each column in `calibrated`"
+    " (`io_device.nvme.read_us.mean`), or any of its workload"
+    " (`workload.task.main.phase.0.run_us.mean`).",
+    "noise_pct": "Smaller differences count as none. Default: 1.",
+    "scale": "The simulated value is the metric times this, plus `offset`. Default: 1.",
+    "offset": "Added to the scaled metric. Default: 0.",
+    "is_relative": "Scales the simulated values to match the base: only changes count.",
+    "runs": "Published single runs by column, of a row or of all rows of a table; scaled to the"
+    " published median, so runs of one row can stand for others of the same device.",
+    "values": 'Values for the workload\'s `"@name@"` placeholders.',
+    "columns": "Names of columns; the first is the base.",
+    "row": "A metric each.",
+    "against_oracle": "Rows may name `over_oracle_pct` and the losses of too deep and too shallow"
+    " sleeps.",
+    "tells_most": "Says in which row each column is highest.",
+    "source": "Where the published numbers are from.",
+    "seeds": "The number of seeds.",
+    "column": "A governor and its settings each.",
+    "table": "A published table each.",
+    "calibration": "What was calibrated, and how.",
+    "note": "Why predictions miss.",
+}
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a study's file, for editors; :func:`load` says more."""
     defs = shapes.schemas_of(Study)
+    for record in defs.values():
+        for name, field in record.get("properties", {}).items():
+            field["description"] = DESCRIPTIONS[name]
     defs["Row"]["oneOf"] = [{"required": ["metric"]}, {"required": ["not_modelled"]}]
     return {
         "$comment": "SPDX-License-Identifier: MIT OR GPL-2.0-only",

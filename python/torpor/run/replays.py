@@ -76,10 +76,18 @@ class Replay(Compared):
         - ``state``, ``stop_tick``, ``tick_stopped_before``: the decision, and the tick before it.
         - ``sleep_length_ns``, ``source``: the sleep length that the governor saw, and from where.
         - ``residency_ns``, ``outcome``: how long the sleep was: ``fit``, ``above`` or ``below``.
-        - ``wake``, ``latency_ns``: what ended it, and for an event, how late the CPU was.
-        - ``span``, ``event_ns``, ``cause``: the idle span of the CPU, and what ends it.
-        - ``to_tick_ns``, ``util``, ``nr_iowait``: what else the governor could see.
-        - ``energy_uj``, ``regret_uj``: of the sleep, and over the cheapest allowed state.
+        - ``wake``, ``latency_ns``: what ended it (``event``, ``tick`` or ``poll_timeout``), and for
+          an event, how late the CPU was.
+        - ``span``, ``event_ns``, ``cause``: the idle span of the CPU, the time of its event, and
+          the event: ``task`` (woken by another CPU), ``other_cpu``, ``timer``, ``interrupt`` or
+          ``unknown``.
+        - ``to_tick_ns``, ``util``, ``nr_iowait``: what else the governor could see; the first is
+          null if the tick was stopped.
+        - ``energy_uj``, ``regret_uj``: of the sleep with the tick or timer that ended it, and over
+          the cheapest allowed state for its length.
+        - ``relative_energy_us``, ``relative_regret_us``: the same where the machine's power is not
+          known, in time at the shallowest state's power.
+        - ``got``: the state of the hardware at the end, which may demote.
 
         Raises :class:`torpor.EngineError` if the replay was made with ``decisions=False``, or was
         read from JSON, which does not hold them.

@@ -3,7 +3,7 @@
 
     PYTHONPATH=tests/guest build/venv/bin/python -m apparatus.shadows
 
-prints the table of docs/guides/shadow.md from the recordings of tests/data/guest.
+prints each load, and the summary in docs/guides/shadow.md, from the recordings of tests/data/guest.
 """
 
 import tempfile
