@@ -49,17 +49,15 @@ def matches(shown: str, printed: str) -> bool:
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory) -> dict[str, str]:
-    """Return the user's environment: Torpor's command in the path, and a cache of the tests'.
+def environment() -> dict[str, str]:
+    """Return the user's environment: Torpor's command in the path, and the user's cache.
 
-    All pages and all of pytest's processes share it: each kernel is compiled once.
+    Compiling a kernel takes most of a minute: other tests have left its objects in the cache.
     """
-    cache = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        cache = cache.parent
+    home = os.environ.get("HOME", str(Path.home()))
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_CACHE_HOME": str(cache / "cache"),
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache",
         "LC_ALL": "C.UTF-8",
     }
 
