@@ -39,7 +39,6 @@ class Figures:
     had set its timer, or from its waking, to the switch to it.
     """
 
-    wakeups_per_s: float
     own_per_s: float
     residency: dict[int, float]
     above: float
@@ -63,7 +62,6 @@ def figures(story: Story, pids: list[int], cpus: int) -> Figures:
     late = sorted((turn.begin_ns - turn.event_ns) / 1000 for turn in turns)
     of_all = 100 / len(sleeps)
     return Figures(
-        wakeups_per_s=len(sleeps) * 1e9 / (end - begin),
         own_per_s=sum(t.slept_in is not None for t in turns) * 1e9 / (end - begin),
         residency=residency,
         above=of_all * sum(s.miss == "above" for s in sleeps),
@@ -78,33 +76,28 @@ def figures(story: Story, pids: list[int], cpus: int) -> Figures:
 class Distance:
     """Distance of a simulation from its guest.
 
-    Shares in points, residency that of the state that is farthest off; the distributions of sleep
-    lengths by their widest gap (`ks`, Kolmogorov and Smirnov's), and by how many decades a length
-    is off on average (Wasserstein's).
+    Shares in points, residency that of the state that is farthest off. `decades` is how far a
+    sleep's length is off on average (Wasserstein's distance).
     """
 
-    wakeups_per_s: float
     own_per_s: float
     residency: float
     above: float
     below: float
     late_p50_us: float
     late_p99_us: float
-    ks: float
     decades: float
 
 
 def distance(guest: Figures, simulated: Figures) -> Distance:
     """Everything as simulated less guest."""
     return Distance(
-        wakeups_per_s=simulated.wakeups_per_s - guest.wakeups_per_s,
         own_per_s=simulated.own_per_s - guest.own_per_s,
         residency=max(_residency_gaps(guest, simulated).values(), key=abs),
         above=simulated.above - guest.above,
         below=simulated.below - guest.below,
         late_p50_us=simulated.late_p50_us - guest.late_p50_us,
         late_p99_us=simulated.late_p99_us - guest.late_p99_us,
-        ks=max(gap for _, gap in _gaps(guest.lengths_ns, simulated.lengths_ns)),
         decades=sum(w * gap for w, gap in _gaps(guest.lengths_ns, simulated.lengths_ns)),
     )
 
@@ -203,42 +196,41 @@ def _rows(kernel: str, governor: str, case: str, guest: Story, simulated: Story)
 
 #: Causes of a difference, by case: the letters of docs/concepts/simulation.md.
 CAUSES = {
-    **dict.fromkeys((f"{hz} Hz" for hz in cases.RATES_HZ), "a b"),
+    "rates": "a b",
     "predict": "a d",
     "predict-smp": "a c d",
     "pingpong": "c e",
     "ipi": "c",
 }
 
-#: Rates that stand for the others in the table.
-SHOWN_HZ = (11, 97, 411)
-
 HEADS = [
-    *("case", "kernel", "governor", "wake-ups/s", "of them own", "residency %"),
-    *("above %", "below %", "late p50 µs", "late p99 µs", "KS", "decades", "why"),
+    *("case", "CPUs", "own wake-ups/s", "residency %", "too deep %", "too shallow %"),
+    *("late p50 µs", "late p99 µs", "why"),
 ]
 
 
 def table(rows: list[Row]) -> str:
-    """The rows in Markdown, each cell the guest's value and the simulation's."""
-    hidden = {f"{hz} Hz" for hz in cases.RATES_HZ if hz not in SHOWN_HZ}
-    lines = [HEADS, ["---"] * len(HEADS), *(_cells(row) for row in rows if row.case not in hidden)]
+    """Return the furthest pairs of each case on each kernel, guest / simulated, in Markdown."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        case = "rates" if row.case.endswith(" Hz") else row.case
+        groups.setdefault((case, row.kernel), []).append(row)
+    lines = [HEADS, ["---"] * len(HEADS), *(_cells(*key, of) for key, of in groups.items())]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def _cells(row: Row) -> list[str]:
-    one, other, apart = row.guest, row.simulated, row.distance
-
+def _cells(case: str, kernel: str, rows: list[Row]) -> list[str]:
     def both(name: str, digits: int) -> str:
-        return f"{getattr(one, name):.{digits}f} / {getattr(other, name):.{digits}f}"
+        row = max(rows, key=lambda row: abs(getattr(row.distance, name)))
+        return f"{getattr(row.guest, name):.{digits}f} / {getattr(row.simulated, name):.{digits}f}"
 
+    row = max(rows, key=lambda row: abs(row.distance.residency))
     state = row.farthest_state
-    shares = f"{one.residency.get(state, 0):.1f} / {other.residency.get(state, 0):.1f}"
+    one, other = (of.residency.get(state, 0) for of in (row.guest, row.simulated))
     return [
-        *(row.case, row.kernel, row.governor.removeprefix("t-")),
-        *(both("wakeups_per_s", 0), both("own_per_s", 0), f"{state}: {shares}"),
+        *(case, kernel.partition("-")[0], both("own_per_s", 0), f"{one:.1f} / {other:.1f}"),
         *(both("above", 1), both("below", 1), both("late_p50_us", 0), both("late_p99_us", 0)),
-        *(f"{apart.ks:.2f}", f"{apart.decades:.2f}", CAUSES[row.case]),
+        CAUSES[case],
     ]
 
 

@@ -270,29 +270,34 @@ def figures(trace: Path, load: str, one: Machine) -> dict[str, Figures]:
     return reader.figures()
 
 
-#: Rows of the table: what they are called, what they are of, and the share or cluster in that.
+#: Rows that are compared: title, field of `Figures`, and the share or cluster in that. No task runs
+#: after a sleep that counts as ended by an IPI or by a timer.
 ROWS = (
-    ("wake-ups/s of the load's tasks", "wakeups", None),
-    ("of them to an idle CPU %", "to_idle", None),
-    ("of them to the last CPU %", "to_last", None),
-    ("of them to the mid cluster %", "to_cluster", "mid"),
-    ("of them to the big cluster %", "to_cluster", "big"),
+    ("wake-ups/s", "wakeups", None),
+    ("on an idle CPU %", "to_idle", None),
+    ("on the last CPU %", "to_last", None),
+    ("on the mid cluster %", "to_cluster", "mid"),
+    ("on the big cluster %", "to_cluster", "big"),
     ("preemptions/s", "preempted", None),
     ("sleeps/s", "sleeps", None),
-    ("of them with the tick stopped %", "tick_stopped", None),
-    ("of them too deep %", "above", None),
-    ("of them too shallow %", "below", None),
-    ("of them in the deepest state %", "state", "deepest"),
-    ("ended by a task of the load, 1/s", "ended_by", "own"),
-    ("ended by an IPI without a task, 1/s", "ended_by", "ipi"),
-    ("ended by a timer without a task, 1/s", "ended_by", "timer"),
-    ("ended by a task of the kernel's, 1/s", "ended_by", "other"),
+    ("tick stopped %", "tick_stopped", None),
+    ("too deep %", "above", None),
+    ("too shallow %", "below", None),
+    ("deepest state %", "state", "deepest"),
+    ("ended by the load/s", "ended_by", "own"),
+    ("ended by an IPI/s", "ended_by", "ipi"),
+    ("ended by a timer/s", "ended_by", "timer"),
+    ("ended by the kernel/s", "ended_by", "other"),
     ("timer programmings/s", "programmings", None),
-    *((f"ticks of CPU {cpu}, 1/s", "ticks", str(cpu)) for cpu in range(4)),
-    ("mean frequency, mid, MHz", "mhz", "mid"),
-    ("mean frequency, big, MHz", "mhz", "big"),
+    *((f"ticks of CPU {cpu}/s", "ticks", str(cpu)) for cpu in range(4)),
+    ("mid MHz", "mhz", "mid"),
+    ("big MHz", "mhz", "big"),
 )
 
+#: Columns of the printed tables, by title without the group's name.
+SHOWN = ("sleeps/s", "too deep %", "too shallow %", "deepest state %")
+SHOWN_OF_GROUPS = ("preemptions/s", "sleeps/s", "throttled periods", "throttled ms")
+SHOWN_OF_CHANGES = ("sleeps/s", "deepest state %", "big MHz")
 
 #: The most that a CPU without the load is busy.
 IDLE_PCT = 2
@@ -307,21 +312,28 @@ def rows(load: str, guest: Figures) -> list[tuple[str, str, str | None]]:
     found = [row for row in ROWS if row[1] != "ticks" or load == "isolated"]
     if changes(load):
         # How many ticks are stopped depends on where a short section's tasks are against the tick.
-        found = [*ROWS[:2], *ROWS[5:7], *ROWS[8:11], ("mean frequency, big, MHz", "mhz", "big")]
+        found = [*ROWS[:2], *ROWS[5:7], *ROWS[8:11], ROWS[-1]]
         ran = [cpu for cpu, pct in guest.busy.items() if pct > IDLE_PCT]
         # Tasks with CPUs of their own show states, others where they run.
         if groups(load):
-            found += [(f"CPU {cpu} busy, %", "busy", cpu) for cpu in guest.busy]
+            found += [(f"CPU {cpu} busy %", "busy", cpu) for cpu in guest.busy]
         else:
-            text = "sleeps of CPU {} in the deepest state, %"
+            text = "deepest state of CPU {} %"
             found += [(text.format(cpu), "deepest", cpu) for cpu in ran]
     elif groups(load):
         found = [*ROWS[:3], *ROWS[5:7]]
     if changes(load) or groups(load):
-        found += [(f"CPU time of {task}, %", "cpu", task) for task in guest.cpu]
+        found += [(f"CPU time of {task} %", "cpu", task) for task in guest.cpu]
     for path in guest.throttled:
         found += [(f"{path}: {name}", "throttled", f"{path}:{name}") for name in COUNTERS]
     return found
+
+
+def shown(load: str) -> tuple[str, ...]:
+    """Return the titles of a load's columns."""
+    if changes(load):
+        return SHOWN_OF_CHANGES
+    return SHOWN_OF_GROUPS if groups(load) else SHOWN
 
 
 def value(of: Figures, name: str, part: str | None) -> float | None:

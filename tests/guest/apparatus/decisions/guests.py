@@ -11,9 +11,9 @@ import torpor
 from .. import build, cases, events, machine, packages, recording, source
 from ..cases import Costs
 from ..packages import ROOT, Kernel
-from .figures import Figures, figures, rows, value
+from .figures import Figures, figures, rows, shown, value
 from .load import DURATION_S, duration_s, groups, load_command, sections, started_toml
-from .machines import MACHINES, Machine, capacities, platform_toml, setup
+from .machines import CASES, MACHINES, Machine, capacities, platform_toml, setup
 
 CORPUS = ROOT / "tests" / "data" / "decisions.json"
 
@@ -170,21 +170,53 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> dict[str, Figur
         }
 
 
-def table(name: str, guests: Guests, simulated: dict[str, Figures]) -> str:
-    """A machine's guests and the hosted kernel side by side, by section, in Markdown."""
-    parts = [(load, part.title) for load in MACHINES[name].loads for part in sections(load)]
-    lines = [
-        f"| {name} | " + " | ".join(f"`{title}`" for _, title in parts) + " |",
-        "|---" * (1 + len(parts)) + "|",
-    ]
-    all_rows = [row for load, title in parts for row in rows(load, guests.figures[0][title])]
-    for title, key, part in dict.fromkeys(all_rows):
-        of = [[*(each[one] for each in guests.figures), simulated[one]] for _, one in parts]
-        values = [[value(one, key, part) for one in each] for each in of]
-        cells = [
-            "" if None in each else " / ".join(f"{number:.1f}" for number in each)
-            for each in values
-        ]
-        if any(cells):
-            lines.append("| " + " | ".join([title, *cells]) + " |")
+def _compared(row: tuple, guests: list[Figures], simulated: Figures) -> tuple[float, str] | None:
+    """Return how far the hosted kernel is from the nearest guest, and both values as text."""
+    found = [value(one, *row[1:]) for one in (*guests, simulated)]
+    if None in found:
+        return None
+    *of_guests, other = found
+    least, most = min(of_guests), max(of_guests)
+    between = dict.fromkeys(map(_number, (least, most)))
+    return max(0.0, least - other, other - most), f"{'–'.join(between)} / {_number(other)}"
+
+
+def _number(figure: float) -> str:
+    return f"{figure:.1f}" if figure < 100 else f"{figure:.0f}"
+
+
+def _case(load: str, guests: list[Figures], simulated: Figures) -> dict[str, str]:
+    """Return the cells of one case: its load's columns, and the furthest of the other rows."""
+    cells: dict[str, str] = {}
+    furthest = {"furthest other share": (0.0, ""), "furthest other rate": (0.0, "")}
+    for row in rows(load, guests[0]):
+        if not (compared := _compared(row, guests, simulated)):
+            continue
+        off, text = compared
+        title = row[0].rpartition(": ")[2]
+        if title in shown(load):
+            cells[title] = text
+            continue
+        for kind, unit in (("furthest other share", " %"), ("furthest other rate", "/s")):
+            if title.endswith(unit) and off > furthest[kind][0]:
+                furthest[kind] = off, f"{title}: {text}"
+    return cells | {kind: text for kind, (_, text) in furthest.items()}
+
+
+def table(names: tuple[str, ...], of: dict[str, Guests], simulated: dict) -> str:
+    """Return a row for each case of some machines, as *guests / hosted*, in Markdown.
+
+    The hosted kernel's figures are by machine and section.
+    """
+    cases_of = {}
+    for name, load, title in CASES:
+        if name in names:
+            guests = [guest[title] for guest in of[name].figures]
+            prefix = f"{name} " if len(names) > 1 else ""
+            cases_of[f"{prefix}`{title}`"] = _case(load, guests, simulated[name, title])
+    titles = list(dict.fromkeys(title for cells in cases_of.values() for title in cells))
+    titles.sort(key=lambda title: title.startswith("furthest"))
+    lines = ["| " + " | ".join(["case", *titles]) + " |", "|---" * (1 + len(titles)) + "|"]
+    for case, cells in cases_of.items():
+        lines.append("| " + " | ".join([case, *(cells.get(title, "") for title in titles)]) + " |")
     return "\n".join(lines)

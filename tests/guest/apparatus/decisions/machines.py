@@ -91,6 +91,16 @@ MACHINES = {
     ),
 }
 
+#: Machines by the table that has them, in the documents' order.
+TABLES = (
+    ("pixel6", "equal", "no-driver", "tickless"),
+    ("groups",),
+    ("preempt-none", "preempt-full"),
+    ("limits",),
+    ("shifts",),
+    ("sched-ext",),
+)
+
 #: Each machine's loads by section.
 CASES = [
     (name, load, part.title)
