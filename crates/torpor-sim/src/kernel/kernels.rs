@@ -719,7 +719,13 @@ impl Kernels {
             }
             _ => no_compiler(std::io::ErrorKind::TimedOut.into()),
         })?;
-        Ok(self.version.get_or_init(|| format!("{:?}\n{}", self.compiler, ran.stdout)))
+        // Debian's `cc` is `gcc`.
+        let is_host = ["cc", "gcc"].iter().any(|name| self.compiler == *name);
+        let version = match ran.stdout.split_once(' ') {
+            Some(("cc" | "gcc", version)) if is_host => version.to_owned(),
+            _ => format!("{:?}\n{}", self.compiler, ran.stdout),
+        };
+        Ok(self.version.get_or_init(|| version))
     }
 }
 

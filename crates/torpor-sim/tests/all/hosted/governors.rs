@@ -12,8 +12,7 @@ use torpor_sim::kernel::{Kernel, KernelError};
 use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn with(kernel: &Kernel, governor: &str) -> Result<Kernel, KernelError> {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
-    let catalog = Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() });
+    let catalog = Catalog::new(CatalogOptions::default());
     kernels().with_governor(kernel, &catalog, &governor.parse().unwrap(), &|_, _| {})
 }
 

@@ -12,8 +12,7 @@ use torpor_sim::kernel::{DEFAULT_KERNEL, Kernel, Kernels, KernelsOptions};
 use torpor_sim::machine::{Act, Stats, TaskId};
 
 fn catalog() -> Catalog {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("governors");
-    Catalog::new(CatalogOptions { cache_dir: Some(cache), ..Default::default() })
+    Catalog::new(CatalogOptions::default())
 }
 
 /// Linux 6.12 without one of the places that calls of an IO boost go into.

@@ -17,10 +17,9 @@ pub use crate::upstream::{change_file, kernel_file, kernel_sources};
 pub const MS: i64 = 1_000_000;
 pub const US: i64 = 1_000;
 
-/// With a separate cache, which is kept between runs.
+/// With the user's cache: the build has left the default kernel's objects there.
 pub fn kernels() -> Kernels {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    Kernels::new(KernelsOptions { cache_dir: Some(cache), ..Default::default() })
+    Kernels::new(KernelsOptions::default())
 }
 
 pub fn compile(tree: &Path) -> Kernel {

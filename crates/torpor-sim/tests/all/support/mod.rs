@@ -15,8 +15,7 @@ use torpor_sim::{Halt, Options, Request, Session, Workload, workload};
 
 /// Compiled kernels stay between runs.
 pub fn catalog() -> Catalog {
-    let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-    Catalog::new(CatalogOptions { cache_dir, ..Default::default() })
+    Catalog::new(CatalogOptions::default())
 }
 
 /// One cluster of full-size CPUs: C1 with 2 us to leave, C6 with 85; interrupts take no time.
