@@ -198,7 +198,7 @@ def test_damaged_results_are_refused_or_shown(result, tmp_path):
     draw = random.Random(1)
     found = list(places(json.loads(json.dumps(result))))[1:]
     file = tmp_path / "damaged.json"
-    for _ in range(120 if len(found) < 5000 else 30):
+    for _ in range(60 if len(found) < 5000 else 15):
         path = draw.choice(found)
         changed = damaged(result, path, draw)
         try:
