@@ -140,7 +140,7 @@ def test_gain_lost_on_held_out_data_is_noted():
         tuning.Tuned("g", tuple(map(tuning.read_objective, keys)), [trial], [trial], [base])
     )
     assert post.notes == [
-        "g,x=1: the gain in idle_power_mw does not hold: "
+        "g,x=1: the gain in total idle power does not hold: "
         "\N{MINUS SIGN}5.00 in training, +2.00 held out"
     ]
     assert post.tables[0].headings.count("held out") == 2
@@ -158,8 +158,8 @@ def test_a_verdict_rests_on_held_out_scenarios():
     lasting = tuning.Trial("g,x=2", (-3.0, -1.0), (-2.0, -1.0))
     trade = tuning.Trial("g,x=3", (-9.0, 4.0), (-9.0, 4.0))
     (first, *rest) = tuning.tuned_sentences(tuned(fitted, lasting, trade))
-    assert first.startswith("g,x=2 beats g, also on held-out scenarios: idle_power_mw −3.00 %")
-    assert rest[0].startswith("Best in idle_power_mw: g,x=3 (")
+    assert first.startswith("g,x=2 beats g, also on held-out scenarios: total idle power −3.00 %")
+    assert rest[0].startswith("Best in total idle power: g,x=3 (")
     assert "but not on held-out" in tuning.tuned_sentences(tuned(fitted, trade))[0]
     none = tuning.tuned_sentences(tuned(trade))
     assert none[0] == "None of 1 setting beats g in idle_power_mw and latency_mean_us."
@@ -168,8 +168,8 @@ def test_a_verdict_rests_on_held_out_scenarios():
 def test_search_plot_includes_held_out_scenarios():
     found = tuned(tuning.Trial("g,x=1", (-5.0, 1.0), (2.0, 1.0)))
     hints = [point.hint for point in tuning.tuned_post(found).picture.points]
-    assert "g,x=1: idle_power_mw % −5, latency_mean_us % +1" in hints
-    assert "g,x=1 held out: idle_power_mw % +2, latency_mean_us % +1" in hints
+    assert "g,x=1: total idle power % −5, mean wake-up latency % +1" in hints
+    assert "g,x=1 held out: total idle power % +2, mean wake-up latency % +1" in hints
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_command_shows_the_front_and_held_out_scenarios(torpor, fixed, recording
         cwd=fixed.parent,
         check=0,
     )
-    assert "| setting | idle\\_power\\_mw % | held out |" in done.stdout
+    assert "| setting | total idle power % | held out |" in done.stdout
     assert "| fixed.c | +0.00 | +0.00 |" in done.stdout
     assert (
         torpor(

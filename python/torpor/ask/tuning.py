@@ -61,9 +61,14 @@ class Objective:
         return self.target is None and bool(self.metric["direction"] == "higher")
 
     @property
+    def words(self) -> str:
+        """Return the metric's title, or its text if it is about some scenarios or a target."""
+        return str(self.metric["title"]) if self.text == self.metric["key"] else self.text
+
+    @property
     def heading(self) -> str:
         """Say what its values are."""
-        return f"{self.text} {'off ' * (self.target is not None)}{change_unit(self.metric)}"
+        return f"{self.words} {'off ' * (self.target is not None)}{change_unit(self.metric)}"
 
     def counts(self, point: Point) -> bool:
         """Whether it is about this point. The numbers after a name need not be in a pattern."""
@@ -375,7 +380,7 @@ def tuned_post(found: Tuned) -> Post:
                 continue
             if sign * mine < 0 <= sign * held:
                 notes.append(
-                    f"{trial.setting}: the gain in {objective.text} does not hold: "
+                    f"{trial.setting}: the gain in {objective.words} does not hold: "
                     + minus(f"{mine:+.2f} in training, {held:+.2f} held out")
                 )
     title = (
@@ -434,14 +439,14 @@ def tuned_sentences(found: Tuned) -> list[str]:
             where += f"; held out, {_values(found, best.holdout)}"
         said = [f"{best.setting} beats {found.base}{where}."]
     else:
-        names = " and ".join(objective.text for objective in found.objectives)
+        names = " and ".join(objective.words for objective in found.objectives)
         said = [f"None of {counted(len(found.trials), 'setting')} beats {found.base} in {names}."]
     for place, objective in enumerate(found.objectives):
         known = [trial for trial in found.front if trial.train[place] is not None]
         if known and len(found.front) > 1:
             best = min(known, key=lambda trial: _cost(objective, trial.train[place] or 0.0))
             text = _values(found, best.train)
-            said.append(f"Best in {objective.text}: {best.setting} ({text}).")
+            said.append(f"Best in {objective.words}: {best.setting} ({text}).")
     return [*said, "" if has_held else cannot_show(["other scenarios: nothing was held out"])]
 
 
@@ -466,5 +471,5 @@ def _values(found: Tuned, values: _Changes) -> str:
     for objective, value in zip(found.objectives, values, strict=True):
         text = number(value, 2, is_signed=objective.target is None).text
         off = "off by " if objective.target is not None else ""
-        parts.append(f"{objective.text} {off}{text} {change_unit(objective.metric)}")
+        parts.append(f"{objective.words} {off}{text} {change_unit(objective.metric)}")
     return ", ".join(parts)

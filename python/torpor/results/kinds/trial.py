@@ -213,6 +213,8 @@ _SMALL = 0.5
 _GROUPS = ("power", "delay", "work", "depth")
 #: Change for the worse, in percent, that the verdict names although chance may have made it.
 _LARGE = 5.0
+#: Change, in percent, below which the verdict leaves it to the table.
+_SMALL = 0.5
 
 
 def name_of(result: Trial) -> str:
@@ -276,7 +278,7 @@ def verdict(result: Trial) -> str:
     parts = [text for text in _by_machines(result, last["label"]) if text]
     if not parts:
         parts = [_undecided(changed, decisions, differ, runs)]
-    text = f"{name_of(result)}: {', '.join(parts)}"
+    text = f"{name_of(result)}: {'; '.join(parts)}"
     return f"{text}; {breaks}." if breaks else f"{text}."
 
 
@@ -314,16 +316,18 @@ def _grouped() -> dict[str, list[str]]:
 def _by_machines(result: Trial, label: str) -> Iterator[str]:
     """Say for each class of machines what changes, by groups: power, latency, throughput, depth."""
     for machines in machines_of(result):
-        said: list[str] = []
+        said: list[_Changes] = []
         for group, keys in _grouped().items():
             found = [_Changes.of(result, machines, label, key) for key in keys]
             beyond = [each for each in found if each.beyond]
             if beyond and not (said and group == _GROUPS[-1]):
-                said.append(max(beyond, key=lambda each: abs(each.mean)).text())
+                said.append(max(beyond, key=lambda each: abs(each.mean)))
             elif group != _GROUPS[-1] and (worse := [each for each in found if each.is_worse]):
-                said.append(max(worse, key=lambda each: abs(each.mean)).text())
-        if any("beyond chance" in text for text in said):
-            yield f"{', '.join(said)} on {machines}"
+                said.append(max(worse, key=lambda each: abs(each.mean)))
+        # A tenth of a percent is no news beside ten percent.
+        said = [each for each in said if abs(each.mean) >= _SMALL] or said[:1]
+        if any(each.beyond for each in said):
+            yield f"{', '.join(each.text() for each in said)} on {machines}"
 
 
 class _Changes(NamedTuple):
@@ -367,8 +371,8 @@ class _Changes(NamedTuple):
             size_text = f"{number} % {words}"
         if not self.beyond:
             return f"{size_text} (within chance)"
-        of = f" on {self.beyond} of {self.scenarios}" if self.scenarios > 1 else ""
-        return f"{size_text} (beyond chance{of})"
+        of = f" (beyond chance on {self.beyond} of {self.scenarios})"
+        return size_text + of * (self.beyond < self.scenarios)
 
 
 def post(result: Trial) -> Post:
