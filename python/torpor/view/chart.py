@@ -501,7 +501,10 @@ def _labels(
             )
         for row, name in enumerate(mark.names):
             at = box.top + _LINE * (row + 0.8)
-            drawn.append(_text(box.left, at, name, mark.colour, has_halo=True))
+            # Letters are wider or narrower than estimated: not where the dot is.
+            is_left = box.right <= mark.x
+            side, anchor = (box.right, "end") if is_left else (box.left, "start")
+            drawn.append(_text(side, at, name, mark.colour, anchor, has_halo=True))
     return drawn
 
 
@@ -526,7 +529,7 @@ def _candidates(mark: _Mark) -> list[tuple[_Box, int]]:
     width = max(map(len, mark.names)) * _FONT * _LETTER
     height = _LINE * len(mark.names)
     found = []
-    for away, gap in enumerate((3.0, 14.0, 28.0, 44.0, 64.0, 90.0)):
+    for away, gap in enumerate((5.0, 14.0, 28.0, 44.0, 64.0, 90.0)):
         for dx, dy in _SIDES:
             reach = (mark.radius + gap) * (0.75 if dx and dy else 1)
             left = mark.x + dx * reach - width * (1 - dx) / 2
