@@ -58,7 +58,7 @@ impl<'a> Idleness<'a> {
 
     /// Energy and delay of all CPUs at a price of delay, and crowded spans.
     ///
-    /// FIDELITY(sim-oracle-clusters): each CPU plans for itself, whatever its cluster takes.
+    /// FIDELITY(sim-oracle): each CPU plans for itself, whatever its cluster takes.
     fn plan(
         &self,
         price: Power,
@@ -81,7 +81,7 @@ impl<'a> Idleness<'a> {
 }
 
 impl Idleness<'_> {
-    /// FIDELITY(sim-oracle-opp): a sleep is priced at the OPP it ends at.
+    /// FIDELITY(sim-oracle): a sleep is priced at the OPP it ends at.
     fn slept(&mut self, cpu: usize, state: usize, opp: u16, length: Duration) {
         let model = &self.models[cpu];
         let cost = |state| model.costs.sleep(opp, state, length);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The utilization of every CPU of a recording, from its task switches.
 //!
-//! FIDELITY(pelt-start): a recording does not show how busy CPUs and tasks were before it began, so
-//! all start at 0; the error halves every 33.6 ms. FIDELITY(pelt-new-task): a task that runs
-//! without ever having been woken counts as new and starts with half of what its CPU has left, the
-//! most that the kernel gives; the kernel gives less if many tasks share the CPU. Without wake-up
-//! events no task is new. FIDELITY(pelt-classes): real-time and deadline tasks count as fair ones;
-//! interrupts do not. FIDELITY(pelt-updates): the kernel also updates at ticks and wake-ups, and
-//! rounds each time. FIDELITY(pelt-migration): a task counts for another CPU from its first run
-//! there, not from its wake-up or its balancing.
+//! FIDELITY(pelt): a recording does not show how busy CPUs and tasks were before it began, so all
+//! start at 0; the error halves every 33.6 ms. A task that runs without ever having been woken
+//! counts as new and starts with half of what its CPU has left, the most that the kernel gives; the
+//! kernel gives less if many tasks share the CPU. Without wake-up events no task is new. Real-time
+//! and deadline tasks count as fair ones; interrupts do not. The kernel also updates at ticks and
+//! wake-ups, and rounds each time. A task counts for another CPU from its first run there, not from
+//! its wake-up or its balancing.
 
 use super::{CpuIndex, CpuInput, Span};
 use crate::pelt::{Runqueue, Scale, Task, decay};
@@ -17,7 +16,7 @@ use torpor_machine::units::{CpuId, Duration, Instant};
 use torpor_trace::{Event, EventKind, PrevState, Trace, UNKNOWN_PID};
 
 /// Interval at which the kernel renews the blocked utilization of idle CPUs.
-/// FIDELITY(pelt-blocked): the kernel does it on any CPU that is awake; here each CPU does, from
+/// FIDELITY(pelt): the kernel does it on any CPU that is awake; here each CPU does, from
 /// its own last update.
 const REFRESH: Duration = Duration(32_000_000);
 const PERIOD_NS: i64 = 1 << 20;

@@ -44,11 +44,11 @@ const CPUS_MAX: usize = 16;
 
 /// Most states of all CPUs if none is left out: the recording that needs most of those that are
 /// planned exactly has 3,658 at a time. Of more, the most promising are kept.
-/// FIDELITY(oracle-clusters): half as many lead to dearer plans for some recordings.
+/// FIDELITY(oracle-search): half as many lead to dearer plans for some recordings.
 const STATES_MAX: usize = 4_096;
 const STATES_KEPT: usize = 64;
 
-/// Most rounds that fit or correct the split. FIDELITY(oracle-clusters): if a gap is left then, the
+/// Most rounds that fit or correct the split. FIDELITY(oracle-search): if a gap is left then, the
 /// bound is below what is possible.
 const ROUNDS_MAX: usize = 10;
 
@@ -59,7 +59,7 @@ const GAP_SHARE: i128 = 100_000;
 const SWEEPS_MAX: usize = 2;
 
 /// Budget of replanning, in spans of all CPUs that each replanning looks at, and the number that any
-/// cluster has. FIDELITY(oracle-clusters): in large clusters some CPUs keep their plans.
+/// cluster has. FIDELITY(oracle-search): in large clusters some CPUs keep their plans.
 const LOOKS_MAX: usize = 8_000_000;
 const REPLANS_MIN: usize = 128;
 

@@ -159,7 +159,7 @@ const CROWD_PER_DECISION: u32 = 64;
 /// Decisions between two checks for cancellation.
 const DECISIONS_PER_CHECK: u32 = 4_096;
 
-/// FIDELITY(oracle-ways): most paths that are followed from one span to the next, the most
+/// FIDELITY(oracle-search): most paths that are followed from one span to the next, the most
 /// promising ones. If a state takes longer to enter and leave than spans last, each path is late by
 /// its own amount, and their number would double with each span.
 pub const WAYS_MAX: usize = 16;

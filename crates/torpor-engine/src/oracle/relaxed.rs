@@ -20,8 +20,8 @@ use torpor_machine::units::{Duration, Energy, Instant, Power};
 /// Most relaxed paths that are followed from one span to the next.
 pub(super) const WAYS_MAX: usize = 64;
 
-/// Budget of a search, in checks for cancellation. FIDELITY(oracle-ways): the bound of a search that
-/// takes more is the least power at all times.
+/// Budget of a search, in checks for cancellation. FIDELITY(oracle-search): the bound of a search
+/// that takes more is the least power at all times.
 const WORK_MIN: usize = 16;
 const SPANS_PER_WORK: usize = 4;
 

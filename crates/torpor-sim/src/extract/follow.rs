@@ -239,7 +239,7 @@ impl Follower<'_> {
             }
             (Waker::Timer, _) => Cause::Timer { is_guess: false },
             (Waker::Interrupt, _) => Cause::Interrupt,
-            // FIDELITY(extracted-timers): a device's interrupt on that CPU looks the same.
+            // FIDELITY(extracted): a device's interrupt on that CPU looks the same.
             (Waker::AnyInterrupt, State::Blocked { cpu: Some(home), .. }) if home == cpu => {
                 Cause::Timer { is_guess: true }
             }

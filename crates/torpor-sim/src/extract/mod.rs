@@ -8,10 +8,9 @@
 //! that ended a wait goes into the channel of the waiting task. In the recorded order each wait
 //! comes after its wake-up, so the lists cannot deadlock on any machine.
 //!
-//! FIDELITY(extracted-early): a request to a task that was awake left no event, so in a simulation
-//! the answer can come first. The task then takes it at the recorded time.
-//! FIDELITY(extracted-story): a task repeats its recorded actions, however late it is.
-//! FIDELITY(extracted-classes): every task is SCHED_NORMAL and may run on every CPU.
+//! FIDELITY(extracted): a request to a task that was awake left no event, so in a simulation the
+//! answer can come first. The task then takes it at the recorded time. A task repeats its recorded
+//! actions, however late it is. Every task is SCHED_NORMAL and may run on every CPU.
 
 mod background;
 mod check;
@@ -195,7 +194,7 @@ impl Story {
 
 /// Returns interrupts of idle CPUs that woke no task.
 ///
-/// FIDELITY(extracted-interrupts): the kernel's own timers among them come unannounced.
+/// FIDELITY(extracted): the kernel's own timers among them come unannounced.
 fn idle_interrupts(recording: &Recording, followed: &Followed) -> Vec<(CpuId, Instant)> {
     let known: BTreeSet<(CpuId, Instant)> =
         followed.wake_ups.iter().filter(|w| w.is_used).map(|w| (w.cpu, w.at)).collect();

@@ -6,11 +6,10 @@
 //! interrupt goes to the queue's CPU, and the rest of the completion, which frees the tag and wakes
 //! the task, to the submitting CPU, if the two differ in cache or capacity.
 //!
-//! FIDELITY(io-tags): a submitter without a tag continues; the kernel puts a submitter to sleep.
-//! FIDELITY(io-order): one queue in the device for all hardware queues, and no IO scheduler.
-//! FIDELITY(io-dies): a die finishes what it programs before it reads.
-//! FIDELITY(io-flush): a flush waits for what dies have to program, and for no other request.
-//! FIDELITY(io-completion): what a thread raises as a softirq, it does itself.
+//! FIDELITY(io-device): a submitter without a tag continues; the kernel puts a submitter to sleep.
+//! The device has one queue for all hardware queues, and there is no IO scheduler. A die finishes
+//! what it programs before it reads. A flush waits for what dies have to program, and for no other
+//! request. What a thread raises as a softirq, it does itself.
 
 mod flash;
 mod kthread;

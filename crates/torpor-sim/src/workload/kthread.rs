@@ -2,7 +2,7 @@
 //! Kernel threads in which drivers complete requests: tasks with their own program, one for each
 //! CPU that a device interrupts.
 //!
-//! FIDELITY(io-kthreads): a worker is its device's alone; the kernel's workqueues share them.
+//! FIDELITY(io-device): a worker is its device's alone; the kernel's workqueues share them.
 
 use super::attributes::NICE_WEIGHTS;
 use super::{Clamp, Device, Op, Step, TaskKind, Workload};

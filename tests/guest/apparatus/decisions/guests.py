@@ -170,15 +170,14 @@ def hosted(name: str, load: str, kernel: str, guests: Guests) -> dict[str, Figur
         }
 
 
-def _compared(row: tuple, guests: list[Figures], simulated: Figures) -> tuple[float, str] | None:
-    """Return how far the hosted kernel is from the nearest guest, and both values as text."""
+def _compared(row: tuple, guests: list[Figures], simulated: Figures) -> str | None:
+    """Return the range of the guests and the hosted kernel's value as text."""
     found = [value(one, *row[1:]) for one in (*guests, simulated)]
     if None in found:
         return None
     *of_guests, other = found
-    least, most = min(of_guests), max(of_guests)
-    between = dict.fromkeys(map(_number, (least, most)))
-    return max(0.0, least - other, other - most), f"{'–'.join(between)} / {_number(other)}"
+    between = dict.fromkeys(map(_number, (min(of_guests), max(of_guests))))
+    return f"{'–'.join(between)} / {_number(other)}"
 
 
 def _number(figure: float) -> str:
@@ -186,21 +185,13 @@ def _number(figure: float) -> str:
 
 
 def _case(load: str, guests: list[Figures], simulated: Figures) -> dict[str, str]:
-    """Return the cells of one case: its load's columns, and the furthest of the other rows."""
+    """Return the cells of one case: its load's columns. Tests hold the other rows."""
     cells: dict[str, str] = {}
-    furthest = {"furthest other share": (0.0, ""), "furthest other rate": (0.0, "")}
     for row in rows(load, guests[0]):
-        if not (compared := _compared(row, guests, simulated)):
-            continue
-        off, text = compared
         title = row[0].rpartition(": ")[2]
-        if title in shown(load):
+        if title in shown(load) and (text := _compared(row, guests, simulated)):
             cells[title] = text
-            continue
-        for kind, unit in (("furthest other share", " %"), ("furthest other rate", "/s")):
-            if title.endswith(unit) and off > furthest[kind][0]:
-                furthest[kind] = off, f"{title}: {text}"
-    return cells | {kind: text for kind, (_, text) in furthest.items()}
+    return cells
 
 
 def table(names: tuple[str, ...], of: dict[str, Guests], simulated: dict) -> str:
@@ -215,7 +206,6 @@ def table(names: tuple[str, ...], of: dict[str, Guests], simulated: dict) -> str
             prefix = f"{name} " if len(names) > 1 else ""
             cases_of[f"{prefix}`{title}`"] = _case(load, guests, simulated[name, title])
     titles = list(dict.fromkeys(title for cells in cases_of.values() for title in cells))
-    titles.sort(key=lambda title: title.startswith("furthest"))
     lines = ["| " + " | ".join(["case", *titles]) + " |", "|---" * (1 + len(titles)) + "|"]
     for case, cells in cases_of.items():
         lines.append("| " + " | ".join([case, *(cells.get(title, "") for title in titles)]) + " |")

@@ -50,7 +50,7 @@ const HIT: Row =
 /// Buffered write. io_uring hands a write to a block device to a worker (io-wq), which takes
 /// what psync takes.
 ///
-/// FIDELITY(io-wq): the task does this work itself.
+/// FIDELITY(io-work): the task does this work itself.
 const WRITE: Row = Row {
     submit: [7_667, 8_957, 2_104 + 7_667],
     result: [0, 889, 4_297],
