@@ -37,7 +37,8 @@ from torpor.results.text import csv_text as csv_text
 from torpor.run.options import MachineOptions as MachineOptions, PartOptions as PartOptions
 from torpor.run.options import documented as documented, to_json as to_json
 from torpor.run.recordings import recorded_on as recorded_on
-from torpor.run.sweeps import axes as axes, contrasts as contrasts, parts as parts
+from torpor.run.sweeps import axes as axes, commits as commits
+from torpor.run.sweeps import contrasts as contrasts, parts as parts
 from torpor.run.sweeps.axes import expand_governors as expand_governors
 from torpor.run.sweeps.identity import file_hash as file_hash
 from torpor.run.sweeps.ranks import change_unit as change_unit, metric_info as metric_info

@@ -126,7 +126,8 @@ def test_shipped_questions_have_points():
     assert questions.names()
     for name in questions.names():
         question = questions.load(name)
-        assert questions.points(question), name
+        # A history needs a clone of Linux: test_commits.py has one.
+        assert name == "commits" or questions.points(question), name
         for key in question["metrics"]:
             metric_info(key)
 

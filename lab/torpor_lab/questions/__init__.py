@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Questions that grids of simulations and replays answer, one TOML file each."""
 
+import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +14,7 @@ from torpor.plugin import (
     Progress,
     axes,
     cause,
+    commits,
     contrasts,
     metric_info,
     shapes,
@@ -41,7 +44,13 @@ class _Contrast(_Base):
     other: dict[str, str | list[str]]
 
 
-class Question(TypedDict):
+class _Sides(TypedDict, total=False):
+    contrast: list[_Contrast]
+    #: Governors one after another, each against the one before; or a range of commits.
+    steps: list[Annotated[list[str], shapes.Some]]
+
+
+class Question(_Sides):
     """A question's file; paths of its workloads begin with a dot, and are relative to it."""
 
     question: str
@@ -49,7 +58,6 @@ class Question(TypedDict):
     metrics: Annotated[list[str], shapes.Some]
     #: Sweeps' files.
     grid: Annotated[list[dict[str, Any]], shapes.Some]
-    contrast: Annotated[list[_Contrast], shapes.Some]
     #: Assumptions that a reader should know, in words.
     limits: list[str]
 
@@ -86,6 +94,8 @@ class Answer(TypedDict):
     metrics: list[str]
     seeds: int
     means: list[Mean]
+    #: Contrasts that are steps of one history, oldest first, by their governor.
+    steps: dict[str, list[str]]
     turns: list[Turn]
     #: Points that ended in an error, and those without a partner.
     failed: int
@@ -120,6 +130,8 @@ def load(name: str | os.PathLike[str]) -> Question:
             own["workload"] = [_beside(path, each) for each in _listed(own.get("workload", []))]
     except OSError as error:
         raise QuestionError(f"read question `{path}`: {cause(error)}") from None
+    if not found.get("contrast") and not found.get("steps"):
+        raise QuestionError(f"read question `{path}`: neither `contrast` nor `steps` is there")
     return found
 
 
@@ -190,7 +202,9 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
     turns: list[Turn] = []
     failed = alone = seeds = 0
     machines: set[str] = set()
-    for each in question["contrast"]:
+    steps = dict(_steps(governors) for governors in question.get("steps", []))
+    asked = [*question.get("contrast", []), *(each for own in steps.values() for each in own)]
+    for each in asked:
         paired = contrasts.contrast(kept, each.get("base"), each["other"])
         failed, alone = failed + paired.failed, alone + paired.alone
         seeds = max([seeds, *(len(several) for several in paired.pairs.values())])
@@ -211,6 +225,7 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
         "metrics": question["metrics"],
         "seeds": seeds,
         "means": means,
+        "steps": {name: [each["name"] for each in own] for name, own in steps.items()},
         "turns": turns,
         "failed": failed,
         "error": errors[0] if errors else None,
@@ -218,6 +233,31 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
         "limits": question["limits"],
         "power": _by_power(machines),
     }
+
+
+def _steps(governors: list[str]) -> tuple[str, list[_Contrast]]:
+    """Return a history's name and its contrasts, each governor against the one before."""
+    name = governors[0].partition("@")[0]
+    if len(governors) == 1 and commits.is_range(governors[0]):
+        told = commits.steps(governors[0])
+        # A subject may be there twice.
+        sides = [(f"{_topic(s.subject, name)} ({s.after[-12:]})", s.before, s.after) for s in told]
+    else:
+        pairs = itertools.pairwise(governors)
+        sides = [
+            (f"{before.partition('@')[2]} to {after.partition('@')[2]}", before, after)
+            for before, after in pairs
+        ]
+    return name, [
+        _Contrast(name=f"{name} {title}", base={"governor": before}, other={"governor": after})
+        for title, before, after in sides
+    ]
+
+
+def _topic(subject: str, governor: str) -> str:
+    """Return a commit's subject without what each of a governor's begins with."""
+    begin = rf"^(Revert:? )?\"?(cpuidle: )?(governors: )?({governor}: )?"
+    return re.sub(begin, r"\1", subject).rstrip('"')
 
 
 #: A turn is at least this much: a hundredth, or a percentage point.
