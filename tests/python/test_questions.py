@@ -136,6 +136,16 @@ def test_each_machine_has_a_class():
     assert [p["name"] for p in platforms() if questions.class_of(p["name"]) == "other"] == []
 
 
+def test_recording_is_replayed_where_it_fits(tmp_path):
+    path = tmp_path / "q.toml"
+    path.write_text(
+        'question = "?"\nmetrics = ["power_mw"]\nlimits = []\nsteps = [["menu", "teo"]]\n'
+        '[[grid]]\naxes = { trace = ["tests/data/simulated/server.txt.gz"], '
+        'platform = ["juno", "i5-10600k"], governor = ["menu", "teo"] }\n'
+    )
+    assert {p.platform for p in questions.points(questions.load(path))} == {"i5-10600k"}
+
+
 def test_question_is_answered_from_its_store(torpor, tmp_path):
     args = ["study", "answer", "teo-default", "-o", tmp_path / "s", "--duration", "50ms"]
     args += ["--only", "platform=pixel6,source=periodic", "--only", "governor=*@6.12"]

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from torpor import TorporError, sweep
+from torpor import TorporError, load_trace, sweep
 from torpor.plugin import (
     Progress,
     axes,
@@ -17,6 +17,7 @@ from torpor.plugin import (
     commits,
     contrasts,
     metric_info,
+    platform_content,
     shapes,
     toml_file,
     unknown_name,
@@ -158,7 +159,21 @@ def points(
         if duration is not None and own.workload:
             own.options["duration"] = duration
         found.update(dict.fromkeys(own.points()))
-    return [point for point in found if _is_wanted(point, only or {})]
+    return _fitting([point for point in found if _is_wanted(point, only or {})])
+
+
+def _fitting(wanted: list[axes.Point]) -> list[axes.Point]:
+    """Leave out replays of recordings on machines with too few CPUs for them."""
+    count: dict[str, int] = {}
+    have: dict[str, int] = {}
+    for point in wanted:
+        if point.kind == "replay" and point.source not in count:
+            count[point.source] = load_trace(point.source).info["cpu_count"]
+        if point.kind == "replay" and point.platform not in have:
+            clusters = platform_content(point.platform)["cluster"]
+            last = (number for each in clusters for number in re.findall(r"\d+", each["cpus"]))
+            have[point.platform] = 1 + max(map(int, last))
+    return [p for p in wanted if p.kind != "replay" or count[p.source] <= have[p.platform]]
 
 
 def _is_wanted(point: axes.Point, only: Mapping[str, list[str]]) -> bool:
