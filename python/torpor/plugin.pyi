@@ -20,6 +20,7 @@ from torpor.cli.options import argument as argument, like as like, option as opt
 from torpor.cli.parsing import Command as Command, Group as Group
 from torpor.machine.toml import toml_file as toml_file
 from torpor.results import numbers as numbers, shapes as shapes, types as types
+from torpor.machine.catalog import class_of as class_of, power_of as power_of
 from torpor.results.catalogue import distances as distances
 from torpor.results.comparison import format_number as format_number
 from torpor.results.files import cause as cause, write_whole as write_whole

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from torpor import SweepError, platforms
+from torpor.machine.catalog import OTHER, class_of
 from torpor.results.catalogue import RUNS, metrics
 from torpor.run.sweeps import contrasts
 from torpor.run.sweeps.columns import SCENARIO
@@ -46,7 +47,7 @@ def test_known_answer_has_its_interval():
     (over_all, over_class) = found["means"]
     assert over_all["mean"] == pytest.approx(-10.0, abs=0.02)
     assert over_all["low"] < -10 < over_all["high"] < -7
-    assert over_class["of"] == questions.OTHER
+    assert over_class["of"] == OTHER
     assert str(sentence(found)).startswith("teo instead of menu: power −10 % (−12 to −7.5)")
 
 
@@ -133,7 +134,7 @@ def test_shipped_questions_have_points():
 
 
 def test_each_machine_has_a_class():
-    assert [p["name"] for p in platforms() if questions.class_of(p["name"]) == "other"] == []
+    assert [p["name"] for p in platforms() if class_of(p["name"]) == "other"] == []
 
 
 def test_recording_is_replayed_where_it_fits(tmp_path):

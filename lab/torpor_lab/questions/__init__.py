@@ -14,19 +14,18 @@ from torpor.plugin import (
     Progress,
     axes,
     cause,
+    class_of,
     commits,
     contrasts,
     metric_info,
     platform_content,
+    power_of,
     shapes,
     toml_file,
     unknown_name,
 )
 
 FOLDER = Path(__file__).parent
-_MACHINES = FOLDER / "machines.toml"
-#: The class of machines that the list does not have.
-OTHER = "other"
 ALL = "all"
 
 
@@ -110,7 +109,7 @@ class Answer(TypedDict):
 
 def names() -> list[str]:
     """Return the questions that ship."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != _MACHINES)
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str | os.PathLike[str]) -> Question:
@@ -321,26 +320,8 @@ def _turns(name: str, metric: Mapping[str, Any], changes: list[contrasts.Change]
     ]
 
 
-def class_of(machine: str) -> str:
-    """Return a machine's class; that of a recording's own machine or a file is :data:`OTHER`."""
-    return _machines().get(machine, {}).get("class", OTHER)
-
-
 def _by_power(machines: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for machine in sorted(machines):
-        power = _machines().get(machine, {}).get("power", "unknown")
-        found.setdefault(power, []).append(machine)
+        found.setdefault(power_of(machine), []).append(machine)
     return found
-
-
-def _machines() -> dict[str, dict[str, str]]:
-    if not _KNOWN:
-        content: dict[str, dict[str, str]] = toml_file(
-            _MACHINES, dict[str, dict[str, str]], QuestionError, "read classes"
-        )
-        _KNOWN.update(content)
-    return _KNOWN
-
-
-_KNOWN: dict[str, dict[str, str]] = {}
