@@ -15,12 +15,12 @@ from torpor.plugin import (
     Rows,
     Series,
     change_unit,
-    metric_info,
     minus,
     numbers,
     stacked,
     svg,
 )
+from torpor_lab.questions import metric_of
 from torpor_lab.reproduction import judged_cells
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ _STEP_PART = 0.12
 
 def steps(found: Answer) -> str:
     """Draw histories: the answer's metric, and those of its unit, since the first of each."""
-    first = change_unit(metric_info(found["metrics"][0]))
-    keys = [key for key in found["metrics"] if change_unit(metric_info(key)) == first]
+    first = change_unit(metric_of(found["metrics"][0]))
+    keys = [key for key in found["metrics"] if change_unit(metric_of(key)) == first]
     return svg(*(_steps(found, governor, keys, first) for governor in found["steps"]))
 
 
@@ -117,7 +117,7 @@ def _steps(found: Answer, governor: str, keys: list[str], unit: str) -> Chart:
             is_large = abs(y - points[-1].y) > _STEP_PART * reach and place == 0
             hint = f"{at}. {topic}: {minus(f'{y:+.3g}')} {unit} since the first"
             points.append(Point(float(at), y, hint, str(at) if is_large else ""))
-        title = str(metric_info(key)["title"])
+        title = str(metric_of(key)["title"])
         series.append(Series(title, points, COLOURS[place % len(COLOURS)], is_line=True))
     named = [f"{p.label}. {topics[int(p.x) - 1]}" for p in series[0].points if p.label]
     return Chart(
@@ -133,7 +133,7 @@ def _steps(found: Answer, governor: str, keys: list[str], unit: str) -> Chart:
 def _since(key: str, means: list[Mean | None]) -> list[float]:
     """Add up the changes of steps: points of a share, or per cent of per cent."""
     found, level = [], 0.0
-    is_share = metric_info(key)["kind"] == "share"
+    is_share = metric_of(key)["kind"] == "share"
     for mean in means:
         change = mean["mean"] if mean else 0.0
         level = level + change if is_share else level + change + level * change / 100

@@ -130,7 +130,7 @@ def test_shipped_questions_have_points():
         # A history needs a clone of Linux: test_commits.py has one.
         assert name == "commits" or questions.points(question), name
         for key in question["metrics"]:
-            metric_info(key)
+            questions.metric_of(key)
 
 
 def test_each_machine_has_a_class():

@@ -14,7 +14,6 @@ from torpor.plugin import (
     argument,
     change_unit,
     counted,
-    metric_info,
     minus,
     number,
     obtain,
@@ -156,11 +155,11 @@ def sentence(found: questions.Answer) -> Verdict:
 
 
 def _noun(mean: questions.Mean) -> str:
-    return str(metric_info(mean["metric"])["noun"])
+    return str(questions.metric_of(mean["metric"])["noun"])
 
 
 def _clause(mean: questions.Mean) -> str:
-    unit = change_unit(metric_info(mean["metric"]))
+    unit = change_unit(questions.metric_of(mean["metric"]))
     text = f"{_noun(mean)} {minus(format(mean['mean'], '+.2g'))} {unit}"
     low, high = mean["low"], mean["high"]
     if low is None or high is None:
@@ -175,8 +174,8 @@ def _table(found: questions.Answer, name: str) -> Table:
     own = [mean for mean in found["means"] if mean["contrast"] == name]
     cells = {(mean["of"], mean["metric"]): mean for mean in own}
     keys = [key for key in found["metrics"] if any(mean["metric"] == key for mean in own)]
-    headings = ["class", "machines"]
-    headings += [f"{_title(key)} {change_unit(metric_info(key))}" for key in keys]
+    headings = ["machines of", "count"]
+    headings += [f"{_title(key)} {change_unit(questions.metric_of(key))}" for key in keys]
     rows = []
     for of in dict.fromkeys(mean["of"] for mean in own):
         count = max(mean["machines"] for mean in own if mean["of"] == of)
@@ -202,12 +201,12 @@ def _history(found: questions.Answer, name: str) -> Table:
     silent = len(found["steps"][name]) - len(rows)
     title = f"{name}, step by step, all machines"
     title += f"; {counted(silent, 'step')} without an effect left out" if silent else ""
-    headings = [f"{_title(key)} {change_unit(metric_info(key))}" for key in keys]
+    headings = [f"{_title(key)} {change_unit(questions.metric_of(key))}" for key in keys]
     return Table(name, title, ["step", *headings], rows)
 
 
 def _title(key: str) -> str:
-    return str(metric_info(key)["title"])
+    return str(questions.metric_of(key)["title"])
 
 
 def _cell(mean: questions.Mean | None, count: int) -> Cell:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from torpor import TorporError, load_trace, sweep
 from torpor.plugin import (
@@ -46,6 +46,8 @@ class _Contrast(_Base):
 
 class _Sides(TypedDict, total=False):
     contrast: list[_Contrast]
+    #: Rows of the tables in addition to the machines' classes.
+    by: Literal["machine", "source"]
     #: Governors one after another, each against the one before; or a range of commits.
     steps: list[Annotated[list[str], shapes.Some]]
 
@@ -54,7 +56,7 @@ class Question(_Sides):
     """A question's file; paths of its workloads begin with a dot, and are relative to it."""
 
     question: str
-    #: Keys of metrics, that of the answer first.
+    #: Keys of metrics, that of the answer first; `a/b` is one as a share of another.
     metrics: Annotated[list[str], shapes.Some]
     #: Sweeps' files.
     grid: Annotated[list[dict[str, Any]], shapes.Some]
@@ -212,6 +214,11 @@ def answer(
 def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
     """Compare the sides of a question's contrasts in rows of a store."""
     kept = [dict(row) for row in rows]
+    for key in question["metrics"]:
+        part, is_share, whole = key.partition("/")
+        for row in kept if is_share else ():
+            has_both = row[part] is not None and row[whole]
+            row[key] = 100 * row[part] / row[whole] if has_both else None
     means: list[Mean] = []
     turns: list[Turn] = []
     failed = alone = seeds = 0
@@ -223,10 +230,10 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
         failed, alone = failed + paired.failed, alone + paired.alone
         seeds = max([seeds, *(len(several) for several in paired.pairs.values())])
         for key in question["metrics"]:
-            metric = metric_info(key)
+            metric = metric_of(key)
             changes = paired.changes(metric)
             machines.update(change.machine for change in changes)
-            means += _means(each["name"], metric, changes)
+            means += _means(each["name"], metric, changes, question.get("by"))
             turns += _turns(each["name"], metric, changes)
     errors = [str(row["error"]) for row in kept if row["error"]]
     if not means:
@@ -279,12 +286,34 @@ _LEAST = {"share": 1.0}
 _LEAST_RATIO = 0.01
 
 
-def _means(name: str, metric: Mapping[str, Any], changes: list[contrasts.Change]) -> list[Mean]:
-    by_class: dict[str, list[contrasts.Change]] = {ALL: changes}
+def metric_of(key: str) -> dict[str, Any]:
+    """Return a metric of the catalogue, or one as a share of another, `a/b`."""
+    part, is_share, whole = key.partition("/")
+    found = metric_info(part)
+    if not is_share:
+        return found
+    words = {word: f"{found[word]} as part of {metric_info(whole)[word]}" for word in _WORDS}
+    return found | words | {"key": key, "kind": "share", "unit": "%"}
+
+
+#: What of a metric names it.
+_WORDS = ("title", "noun")
+
+
+def _means(
+    name: str,
+    metric: Mapping[str, Any],
+    changes: list[contrasts.Change],
+    by: str | None,
+) -> list[Mean]:
+    groups: dict[str, list[contrasts.Change]] = {ALL: changes}
     for change in sorted(changes, key=lambda change: class_of(change.machine)):
-        by_class.setdefault(class_of(change.machine), []).append(change)
+        groups.setdefault(class_of(change.machine), []).append(change)
+    for change in sorted(changes) if by else ():
+        row = change.machine if by == "machine" else Path(change.source).stem
+        groups.setdefault(row, []).append(change)
     found: list[Mean] = []
-    for of, own in by_class.items():
+    for of, own in groups.items():
         over = contrasts.over_machines(metric, own)
         if over.mean is not None:
             found.append(
