@@ -137,6 +137,20 @@ def test_each_machine_has_a_class():
     assert [p["name"] for p in platforms() if class_of(p["name"]) == "other"] == []
 
 
+def test_metric_is_a_share_of_another():
+    rows = [row("teo", "m0", 200.0) | {"idle_power_mw": 50.0}]
+    asked = QUESTION | {"metrics": ["idle_power_mw/power_mw"]}
+    asked["contrast"] = [{"name": "idle", "other": {"governor": "teo"}}]
+    (over_all, _) = questions.answered(asked, rows)["means"]
+    assert over_all["mean"] == 25.0
+
+
+@pytest.mark.parametrize(("by", "names"), [("machine", {"m0", "m1"}), ("source", {"w"})])
+def test_rows_are_of_machines_or_sources(by, names):
+    found = questions.answered(QUESTION | {"by": by}, pairs(0.9, 0.8))
+    assert names == {mean["of"] for mean in found["means"]} - {"all", OTHER}
+
+
 def test_recording_is_replayed_where_it_fits(tmp_path):
     path = tmp_path / "q.toml"
     path.write_text(
