@@ -14,16 +14,19 @@ from torpor.plugin import (
     Post,
     Rows,
     Series,
+    change_unit,
     minus,
     numbers,
     stacked,
     svg,
 )
+from torpor_lab.questions import metric_of
 from torpor_lab.reproduction import judged_cells
 
 if TYPE_CHECKING:
     from torpor_lab.contest.run import Contest
     from torpor_lab.contest.score import Standing
+    from torpor_lab.questions import Answer, Mean
     from torpor_lab.reproduction import Reproduction
     from torpor_lab.studies.adaptation import Adaptation
     from torpor_lab.studies.io_boost import Scatter, Setting
@@ -88,6 +91,54 @@ def _setting(setting: Setting, label: str) -> Point:
     hint = f"{setting['name']}: {iops} IOPS, {uj} µJ an IO, {mw} mW; on average {freqs}"
     is_hollow = setting["kind"] == "boost" and "," in setting["name"]
     return Point(setting["uj_per_io"], setting["iops"], hint, label, is_hollow)
+
+
+#: A step is named that is at least this part of the widest line's reach.
+_STEP_PART = 0.12
+
+
+def steps(found: Answer) -> str:
+    """Draw histories: the answer's metric, and those of its unit, since the first of each."""
+    first = change_unit(metric_of(found["metrics"][0]))
+    keys = [key for key in found["metrics"] if change_unit(metric_of(key)) == first]
+    return svg(*(_steps(found, governor, keys, first) for governor in found["steps"]))
+
+
+def _steps(found: Answer, governor: str, keys: list[str], unit: str) -> Chart:
+    names = found["steps"][governor]
+    of = {(m["contrast"], m["metric"]): m for m in found["means"] if m["of"] == "all"}
+    lines = {key: _since(key, [of.get((name, key)) for name in names]) for key in keys}
+    reach = max((abs(y) for line in lines.values() for y in line), default=0.0)
+    topics = [name.removeprefix(f"{governor} ").rpartition(" (")[0] or name for name in names]
+    series = []
+    for place, (key, line) in enumerate(lines.items()):
+        points = [Point(0.0, 0.0, "before the first step")]
+        for at, (topic, y) in enumerate(zip(topics, line, strict=True), 1):
+            is_large = abs(y - points[-1].y) > _STEP_PART * reach and place == 0
+            hint = f"{at}. {topic}: {minus(f'{y:+.3g}')} {unit} since the first"
+            points.append(Point(float(at), y, hint, str(at) if is_large else ""))
+        title = str(metric_of(key)["title"])
+        series.append(Series(title, points, COLOURS[place % len(COLOURS)], is_line=True))
+    named = [f"{p.label}. {topics[int(p.x) - 1]}" for p in series[0].points if p.label]
+    return Chart(
+        f"{governor}: change since the first of {len(names) + 1} versions",
+        "step",
+        unit,
+        series,
+        tuple(named),
+        size=(960.0, 330.0 + 16.0 * len(named)),
+    )
+
+
+def _since(key: str, means: list[Mean | None]) -> list[float]:
+    """Add up the changes of steps: points of a share, or per cent of per cent."""
+    found, level = [], 0.0
+    is_share = metric_of(key)["kind"] == "share"
+    for mean in means:
+        change = mean["mean"] if mean else 0.0
+        level = level + change if is_share else level + change + level * change / 100
+        found.append(level)
+    return found
 
 
 def adaptation(found: Adaptation) -> str:

@@ -20,6 +20,7 @@ from torpor.cli.options import argument as argument, like as like, option as opt
 from torpor.cli.parsing import Command as Command, Group as Group
 from torpor.machine.toml import toml_file as toml_file
 from torpor.results import numbers as numbers, shapes as shapes, types as types
+from torpor.machine.catalog import class_of as class_of, power_of as power_of
 from torpor.results.catalogue import distances as distances
 from torpor.results.comparison import format_number as format_number
 from torpor.results.files import cause as cause, write_whole as write_whole
@@ -37,7 +38,8 @@ from torpor.results.text import csv_text as csv_text
 from torpor.run.options import MachineOptions as MachineOptions, PartOptions as PartOptions
 from torpor.run.options import documented as documented, to_json as to_json
 from torpor.run.recordings import recorded_on as recorded_on
-from torpor.run.sweeps import axes as axes, contrasts as contrasts, parts as parts
+from torpor.run.sweeps import axes as axes, commits as commits
+from torpor.run.sweeps import contrasts as contrasts, parts as parts
 from torpor.run.sweeps.axes import expand_governors as expand_governors
 from torpor.run.sweeps.identity import file_hash as file_hash
 from torpor.run.sweeps.ranks import change_unit as change_unit, metric_info as metric_info

@@ -4,6 +4,8 @@
 from pathlib import Path
 from typing import Annotated
 
+import click
+
 from torpor.plugin import (
     Cell,
     Post,
@@ -12,7 +14,6 @@ from torpor.plugin import (
     argument,
     change_unit,
     counted,
-    metric_info,
     minus,
     number,
     obtain,
@@ -26,6 +27,7 @@ from torpor.plugin import (
     values,
     word,
     write_stdout,
+    write_whole,
 )
 from torpor_lab import questions
 
@@ -47,6 +49,9 @@ def answer(
     duration: Annotated[str | None, option("TIME", "Simulated time per run, such as 2s.")] = None,
     is_dry_run: Annotated[bool, option("--dry-run -n", "Count the points and stop.")] = False,
     threads: options.Threads = None,
+    plot: Annotated[
+        Path | None, option("FILE", "Draw the steps of a history: an .svg file.")
+    ] = None,
     form: options.Form = "text",
 ) -> None:
     """Answer a question by running its grid, and say how certain that is.
@@ -59,6 +64,8 @@ def answer(
         write_stdout(table_text(Table("questions", "", ["question", ""], rows, 2)))
         print_note("torpor study answer QUESTION answers one")
         return
+    if plot is not None and plot.suffix != ".svg":
+        raise click.BadParameter(f"--plot `{plot}`: expected a name that ends in .svg")
     # Refused here, it is a wrong option and not a wrong question.
     values.duration_ns(duration)
     question = questions.load(name)
@@ -76,6 +83,13 @@ def answer(
             progress=sweeping.shown_by(bar),
             compiling=bar,
         )
+    if plot is not None:
+        from torpor_lab import charts
+
+        if not found["steps"]:
+            raise click.BadParameter(f"--plot `{plot}`: `{name}` has no steps to draw")
+        write_whole(plot, charts.steps(found))
+        print_note(f"plot: {plot}")
     print_post(post(found), form, found)
 
 
@@ -95,7 +109,9 @@ def post(found: questions.Answer) -> Post:
         notes.insert(
             0, f"{counted(found['failed'], 'point')} failed: {_first_line(found['error'])}"
         )
-    tables = [_table(found, name) for name in _contrasts(found)]
+    steps = {name for own in found["steps"].values() for name in own}
+    tables = [_table(found, name) for name in _contrasts(found) if name not in steps]
+    tables += [_history(found, name) for name in found["steps"]]
     if turns := _turns(found):
         tables.append(turns)
     return Post(found["question"], facts, tables, notes, verdict=sentence(found))
@@ -109,10 +125,20 @@ def _contrasts(found: questions.Answer) -> list[str]:
     return list(dict.fromkeys(mean["contrast"] for mean in found["means"]))
 
 
+def _first(found: questions.Answer) -> str:
+    """Return the contrast that is the answer: of a history's steps the one that changes most."""
+    names = _contrasts(found)
+    if names[0] not in {name for own in found["steps"].values() for name in own}:
+        return names[0]
+    own = [m for m in found["means"] if m["of"] == questions.ALL and m["contrast"] in names]
+    own = [mean for mean in own if mean["metric"] == found["metrics"][0]]
+    return max(own, key=lambda mean: abs(mean["mean"]))["contrast"] if own else names[0]
+
+
 def sentence(found: questions.Answer) -> Verdict:
     """Return the first contrast's change of each metric over all machines, and where it is not
     chance."""
-    name = _contrasts(found)[0]
+    name = _first(found)
     over = [m for m in found["means"] if m["contrast"] == name and m["of"] == questions.ALL]
     count = max(mean["machines"] for mean in over)
     turns = [
@@ -129,11 +155,11 @@ def sentence(found: questions.Answer) -> Verdict:
 
 
 def _noun(mean: questions.Mean) -> str:
-    return str(metric_info(mean["metric"])["noun"])
+    return str(questions.metric_of(mean["metric"])["noun"])
 
 
 def _clause(mean: questions.Mean) -> str:
-    unit = change_unit(metric_info(mean["metric"]))
+    unit = change_unit(questions.metric_of(mean["metric"]))
     text = f"{_noun(mean)} {minus(format(mean['mean'], '+.2g'))} {unit}"
     low, high = mean["low"], mean["high"]
     if low is None or high is None:
@@ -148,8 +174,8 @@ def _table(found: questions.Answer, name: str) -> Table:
     own = [mean for mean in found["means"] if mean["contrast"] == name]
     cells = {(mean["of"], mean["metric"]): mean for mean in own}
     keys = [key for key in found["metrics"] if any(mean["metric"] == key for mean in own)]
-    headings = ["class", "machines"]
-    headings += [f"{_title(key)} {change_unit(metric_info(key))}" for key in keys]
+    headings = ["machines of", "count"]
+    headings += [f"{_title(key)} {change_unit(questions.metric_of(key))}" for key in keys]
     rows = []
     for of in dict.fromkeys(mean["of"] for mean in own):
         count = max(mean["machines"] for mean in own if mean["of"] == of)
@@ -158,8 +184,29 @@ def _table(found: questions.Answer, name: str) -> Table:
     return Table(name, name, headings, rows)
 
 
+def _history(found: questions.Answer, name: str) -> Table:
+    """Return a history's steps over all machines, without those that change nothing."""
+    rows, keys = [], found["metrics"]
+    for step in found["steps"][name]:
+        own = [m for m in found["means"] if m["contrast"] == step and m["of"] == questions.ALL]
+        cells = {mean["metric"]: mean for mean in own}
+        if any(mean["mean"] or mean["low"] or mean["high"] for mean in own):
+            count = max(mean["machines"] for mean in own)
+            rows.append(
+                [
+                    word(step.removeprefix(f"{name} ")),
+                    *(_cell(cells.get(key), count) for key in keys),
+                ]
+            )
+    silent = len(found["steps"][name]) - len(rows)
+    title = f"{name}, step by step, all machines"
+    title += f"; {counted(silent, 'step')} without an effect left out" if silent else ""
+    headings = [f"{_title(key)} {change_unit(questions.metric_of(key))}" for key in keys]
+    return Table(name, title, ["step", *headings], rows)
+
+
 def _title(key: str) -> str:
-    return str(metric_info(key)["title"])
+    return str(questions.metric_of(key)["title"])
 
 
 def _cell(mean: questions.Mean | None, count: int) -> Cell:
@@ -177,7 +224,7 @@ def _cell(mean: questions.Mean | None, count: int) -> Cell:
 
 def _turns(found: questions.Answer) -> Table | None:
     """Return the cases in which the answer turns, that is, the first contrast."""
-    name, rows = _contrasts(found)[0], []
+    name, rows = _first(found), []
     for key in found["metrics"]:
         own = [t for t in found["turns"] if t["contrast"] == name and t["metric"] == key]
         for turn in own[:_TURNS]:

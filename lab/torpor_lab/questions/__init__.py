@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Questions that grids of simulations and replays answer, one TOML file each."""
 
+import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
-from torpor import TorporError, sweep
+from torpor import TorporError, load_trace, sweep
 from torpor.plugin import (
     Progress,
     axes,
     cause,
+    class_of,
+    commits,
     contrasts,
     metric_info,
+    platform_content,
+    power_of,
     shapes,
     toml_file,
     unknown_name,
 )
 
 FOLDER = Path(__file__).parent
-_MACHINES = FOLDER / "machines.toml"
-#: The class of machines that the list does not have.
-OTHER = "other"
 ALL = "all"
 
 
@@ -41,15 +44,22 @@ class _Contrast(_Base):
     other: dict[str, str | list[str]]
 
 
-class Question(TypedDict):
+class _Sides(TypedDict, total=False):
+    contrast: list[_Contrast]
+    #: Rows of the tables in addition to the machines' classes.
+    by: Literal["machine", "source"]
+    #: Governors one after another, each against the one before; or a range of commits.
+    steps: list[Annotated[list[str], shapes.Some]]
+
+
+class Question(_Sides):
     """A question's file; paths of its workloads begin with a dot, and are relative to it."""
 
     question: str
-    #: Keys of metrics, that of the answer first.
+    #: Keys of metrics, that of the answer first; `a/b` is one as a share of another.
     metrics: Annotated[list[str], shapes.Some]
     #: Sweeps' files.
     grid: Annotated[list[dict[str, Any]], shapes.Some]
-    contrast: Annotated[list[_Contrast], shapes.Some]
     #: Assumptions that a reader should know, in words.
     limits: list[str]
 
@@ -86,6 +96,8 @@ class Answer(TypedDict):
     metrics: list[str]
     seeds: int
     means: list[Mean]
+    #: Contrasts that are steps of one history, oldest first, by their governor.
+    steps: dict[str, list[str]]
     turns: list[Turn]
     #: Points that ended in an error, and those without a partner.
     failed: int
@@ -99,7 +111,7 @@ class Answer(TypedDict):
 
 def names() -> list[str]:
     """Return the questions that ship."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path != _MACHINES)
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str | os.PathLike[str]) -> Question:
@@ -120,6 +132,8 @@ def load(name: str | os.PathLike[str]) -> Question:
             own["workload"] = [_beside(path, each) for each in _listed(own.get("workload", []))]
     except OSError as error:
         raise QuestionError(f"read question `{path}`: {cause(error)}") from None
+    if not found.get("contrast") and not found.get("steps"):
+        raise QuestionError(f"read question `{path}`: neither `contrast` nor `steps` is there")
     return found
 
 
@@ -146,7 +160,21 @@ def points(
         if duration is not None and own.workload:
             own.options["duration"] = duration
         found.update(dict.fromkeys(own.points()))
-    return [point for point in found if _is_wanted(point, only or {})]
+    return _fitting([point for point in found if _is_wanted(point, only or {})])
+
+
+def _fitting(wanted: list[axes.Point]) -> list[axes.Point]:
+    """Leave out replays of recordings on machines with too few CPUs for them."""
+    count: dict[str, int] = {}
+    have: dict[str, int] = {}
+    for point in wanted:
+        if point.kind == "replay" and point.source not in count:
+            count[point.source] = load_trace(point.source).info["cpu_count"]
+        if point.kind == "replay" and point.platform not in have:
+            clusters = platform_content(point.platform)["cluster"]
+            last = (number for each in clusters for number in re.findall(r"\d+", each["cpus"]))
+            have[point.platform] = 1 + max(map(int, last))
+    return [p for p in wanted if p.kind != "replay" or count[p.source] <= have[p.platform]]
 
 
 def _is_wanted(point: axes.Point, only: Mapping[str, list[str]]) -> bool:
@@ -186,19 +214,26 @@ def answer(
 def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
     """Compare the sides of a question's contrasts in rows of a store."""
     kept = [dict(row) for row in rows]
+    for key in question["metrics"]:
+        part, is_share, whole = key.partition("/")
+        for row in kept if is_share else ():
+            has_both = row[part] is not None and row[whole]
+            row[key] = 100 * row[part] / row[whole] if has_both else None
     means: list[Mean] = []
     turns: list[Turn] = []
     failed = alone = seeds = 0
     machines: set[str] = set()
-    for each in question["contrast"]:
+    steps = dict(_steps(governors) for governors in question.get("steps", []))
+    asked = [*question.get("contrast", []), *(each for own in steps.values() for each in own)]
+    for each in asked:
         paired = contrasts.contrast(kept, each.get("base"), each["other"])
         failed, alone = failed + paired.failed, alone + paired.alone
         seeds = max([seeds, *(len(several) for several in paired.pairs.values())])
         for key in question["metrics"]:
-            metric = metric_info(key)
+            metric = metric_of(key)
             changes = paired.changes(metric)
             machines.update(change.machine for change in changes)
-            means += _means(each["name"], metric, changes)
+            means += _means(each["name"], metric, changes, question.get("by"))
             turns += _turns(each["name"], metric, changes)
     errors = [str(row["error"]) for row in kept if row["error"]]
     if not means:
@@ -211,6 +246,7 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
         "metrics": question["metrics"],
         "seeds": seeds,
         "means": means,
+        "steps": {name: [each["name"] for each in own] for name, own in steps.items()},
         "turns": turns,
         "failed": failed,
         "error": errors[0] if errors else None,
@@ -220,17 +256,64 @@ def answered(question: Question, rows: Iterable[Mapping[str, Any]]) -> Answer:
     }
 
 
+def _steps(governors: list[str]) -> tuple[str, list[_Contrast]]:
+    """Return a history's name and its contrasts, each governor against the one before."""
+    name = governors[0].partition("@")[0]
+    if len(governors) == 1 and commits.is_range(governors[0]):
+        told = commits.steps(governors[0])
+        # A subject may be there twice.
+        sides = [(f"{_topic(s.subject, name)} ({s.after[-12:]})", s.before, s.after) for s in told]
+    else:
+        pairs = itertools.pairwise(governors)
+        sides = [
+            (f"{before.partition('@')[2]} to {after.partition('@')[2]}", before, after)
+            for before, after in pairs
+        ]
+    return name, [
+        _Contrast(name=f"{name} {title}", base={"governor": before}, other={"governor": after})
+        for title, before, after in sides
+    ]
+
+
+def _topic(subject: str, governor: str) -> str:
+    """Return a commit's subject without what each of a governor's begins with."""
+    begin = rf"^(Revert:? )?\"?(cpuidle: )?(governors: )?({governor}: )?"
+    return re.sub(begin, r"\1", subject).rstrip('"')
+
+
 #: A turn is at least this much: a hundredth, or a percentage point.
 _LEAST = {"share": 1.0}
 _LEAST_RATIO = 0.01
 
 
-def _means(name: str, metric: Mapping[str, Any], changes: list[contrasts.Change]) -> list[Mean]:
-    by_class: dict[str, list[contrasts.Change]] = {ALL: changes}
+def metric_of(key: str) -> dict[str, Any]:
+    """Return a metric of the catalogue, or one as a share of another, `a/b`."""
+    part, is_share, whole = key.partition("/")
+    found = metric_info(part)
+    if not is_share:
+        return found
+    words = {word: f"{found[word]} as part of {metric_info(whole)[word]}" for word in _WORDS}
+    return found | words | {"key": key, "kind": "share", "unit": "%"}
+
+
+#: What of a metric names it.
+_WORDS = ("title", "noun")
+
+
+def _means(
+    name: str,
+    metric: Mapping[str, Any],
+    changes: list[contrasts.Change],
+    by: str | None,
+) -> list[Mean]:
+    groups: dict[str, list[contrasts.Change]] = {ALL: changes}
     for change in sorted(changes, key=lambda change: class_of(change.machine)):
-        by_class.setdefault(class_of(change.machine), []).append(change)
+        groups.setdefault(class_of(change.machine), []).append(change)
+    for change in sorted(changes) if by else ():
+        row = change.machine if by == "machine" else Path(change.source).stem
+        groups.setdefault(row, []).append(change)
     found: list[Mean] = []
-    for of, own in by_class.items():
+    for of, own in groups.items():
         over = contrasts.over_machines(metric, own)
         if over.mean is not None:
             found.append(
@@ -266,26 +349,8 @@ def _turns(name: str, metric: Mapping[str, Any], changes: list[contrasts.Change]
     ]
 
 
-def class_of(machine: str) -> str:
-    """Return a machine's class; that of a recording's own machine or a file is :data:`OTHER`."""
-    return _machines().get(machine, {}).get("class", OTHER)
-
-
 def _by_power(machines: Iterable[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for machine in sorted(machines):
-        power = _machines().get(machine, {}).get("power", "unknown")
-        found.setdefault(power, []).append(machine)
+        found.setdefault(power_of(machine), []).append(machine)
     return found
-
-
-def _machines() -> dict[str, dict[str, str]]:
-    if not _KNOWN:
-        content: dict[str, dict[str, str]] = toml_file(
-            _MACHINES, dict[str, dict[str, str]], QuestionError, "read classes"
-        )
-        _KNOWN.update(content)
-    return _KNOWN
-
-
-_KNOWN: dict[str, dict[str, str]] = {}

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Catalogue of governors and machines, and the contents of a recording."""
 
+import functools
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypedDict
 
 from torpor import _engine
+from torpor.machine.toml import toml_file
+
+#: Class of a machine that does not ship.
+OTHER = "other"
 
 
 class Param(TypedDict):
@@ -177,6 +183,32 @@ def platforms() -> list[Machine]:
     8
     """
     found: list[Machine] = _engine.platforms()
+    return found
+
+
+def class_of(platform: str) -> str:
+    """Return the class of a machine that ships, or :data:`OTHER`.
+
+    >>> class_of("pixel6"), class_of("./mine.toml")
+    ('phone', 'other')
+    """
+    return _classes().get(platform, {}).get("class", OTHER)
+
+
+def power_of(platform: str) -> str:
+    """Return where a machine's idle power comes from: "measured", "modelled" or "unknown".
+
+    >>> power_of("rk3399")
+    'modelled'
+    """
+    return _classes().get(platform, {}).get("power", "unknown")
+
+
+@functools.cache
+def _classes() -> dict[str, dict[str, str]]:
+    path = Path(__file__).parent / "machines.toml"
+    shape = dict[str, dict[str, str]]
+    found: dict[str, dict[str, str]] = toml_file(path, shape, _engine.TorporError, "read classes")
     return found
 
 

@@ -10,6 +10,7 @@ import torpor
 from torpor import _engine
 from torpor.ask.trial.base import Base
 from torpor.ask.trial.series import Series, patched
+from torpor.machine.catalog import OTHER, class_of
 from torpor.results.kinds.trial import TrialFile
 
 #: Governor of the kernel for a machine whose tick stops.
@@ -25,12 +26,6 @@ MACHINES: dict[str, tuple[str, tuple[str, ...]]] = {
     "desktops": ("i5-10600k", ("requests", "clients")),
     "servers": ("rome-7502", ("requests", "clients")),
     "boards": ("rk3399", ("frames", "clients")),
-}
-_CLASSES = {
-    "servers": r"server|metal|virtual machine|partition",
-    "phones": r"pixel|phone|snapdragon|dimensity|mediatek",
-    "desktops": r"desktop|laptop|workstation",
-    "boards": r"board|rockchip",
 }
 
 
@@ -172,7 +167,7 @@ def scenarios_of(
     is_replayed: bool,
 ) -> list[Scenario]:
     """Return what runs: what was named, and the standing set for what was not."""
-    machines = {p: (class_of(p), workloads) for p in platforms} or {
+    machines = {p: (_several(class_of(p)), workloads) for p in platforms} or {
         platform: (name, workloads or own) for name, (platform, own) in MACHINES.items()
     }
     # Who names recordings alone asks for no simulation, and the other way round.
@@ -191,13 +186,9 @@ def scenarios_of(
     return found
 
 
-def class_of(platform: str) -> str:
-    """Return the class of a machine by its title."""
-    title = next((p["title"] for p in torpor.platforms() if p["name"] == platform), platform)
-    for name, pattern in _CLASSES.items():
-        if re.search(pattern, title, re.I):
-            return name
-    return "machines"
+def _several(kind: str) -> str:
+    """Return the machines of a class in words."""
+    return "machines" if kind == OTHER else f"{kind}s"
 
 
 def shipped_recordings() -> list[str]:

@@ -16,6 +16,7 @@ from torpor._engine import TorporError
 from torpor.machine.toml import toml_file
 from torpor.run import options
 from torpor.run.options import Option
+from torpor.run.sweeps import commits
 
 #: A range of whole numbers in a parameter: ``shift=1..10``.
 _RANGE = r"(-?\d+)\.\.(-?\d+)"
@@ -86,7 +87,8 @@ class Axes:
         list[str],
         Option(
             "As everywhere, or a pattern: '*' are those that ship, without the oracle. A parameter "
-            "may be a range or a list: ./my.c,shift=1..10, teo,util_shift=4|6.",
+            "may be a range or a list: ./my.c,shift=1..10, teo,util_shift=4|6; a revision may be a "
+            "range, of the commits that change the file: teo@linux:v6.12..v7.1.",
             "--governor -g G",
         ),
     ] = field(default_factory=list)
@@ -314,6 +316,17 @@ def _named(axis: str, lister: Any) -> Any:
     return expand
 
 
+def _governors(typed: list[str]) -> list[str]:
+    """Return governors by their patterns, and a range of commits as the files that it made."""
+    found: list[str] = []
+    for text in typed:
+        base, numbers = split_numbers(text)
+        bases = commits.expand(base)
+        found += [each + numbers for each in bases] if len(bases) > 1 else [text]
+    named: list[str] = _named("governor", _engine.governors)(found)
+    return named
+
+
 def _place_of(text: str) -> tuple[str, str]:
     """Return the axis that a ``param`` belongs to, and what follows its names."""
     place, dot, rest = text.partition(".")
@@ -407,7 +420,7 @@ _EXPAND: dict[str, Any] = {
     "trace": _traces,
     "workload": _named("workload", _engine.workloads),
     "platform": _named("platform", _engine.platforms),
-    "governor": _named("governor", _engine.governors),
+    "governor": _governors,
 }
 
 
