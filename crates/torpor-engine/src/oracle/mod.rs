@@ -750,6 +750,9 @@ impl<'a> Search<'a> {
         let wake = crossing.span.wake;
         let latest = wake.max(path.now) + self.latest_ending;
         let at_least = at_least - (credit.upto(latest) - (path.standing - path.energy));
+        if crossing.work.is_some() && crossing.beyond.until < latest {
+            return false;
+        }
         let credit_ahead = crossing.credit_ahead(wake);
         let beaten_by = |ending: &Path, stopped: bool| {
             if crossing.work.is_none() {
