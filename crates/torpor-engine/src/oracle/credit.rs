@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use torpor_machine::units::{Energy, Instant, Power};
 
-/// Pieces that are looked at one by one before the rest is searched.
+/// Pieces that are looked at one by one before steps of twice the length search the rest.
 const NEAR: usize = 8;
 
 /// Piecewise constant, and zero outside its pieces.
@@ -77,7 +77,22 @@ impl Credit {
                 return begun;
             }
         }
-        self.pieces.partition_point(|piece| piece.from < time)
+        let (mut first, mut last, mut reach) = (begun, begun, NEAR);
+        if has_begun(begun) {
+            while has_begun(last) {
+                first = last + 1;
+                last += reach;
+                reach *= 2;
+            }
+        } else {
+            while first > 0 && !has_begun(first - 1) {
+                last = first - 1;
+                first = first.saturating_sub(reach);
+                reach *= 2;
+            }
+        }
+        let last = last.min(self.pieces.len());
+        first + self.pieces[first..last].partition_point(|piece| piece.from < time)
     }
 
     /// Returns the credit of a rest.

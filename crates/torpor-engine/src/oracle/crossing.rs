@@ -8,6 +8,7 @@ use super::sooner::Sooner;
 use super::{Path, Safe};
 use crate::idle_loop::gives_up;
 use crate::input::{Span, TickGrid};
+use std::collections::VecDeque;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// The paths inside one span.
@@ -135,10 +136,10 @@ impl<'a> Crossing<'a> {
     }
 }
 
-/// Paths that wait, the earliest last. There are few at a time, mostly later ones are added.
+/// Paths that wait, the earliest first. Mostly later ones are added.
 #[derive(Default)]
 pub(super) struct Queue {
-    paths: Vec<Path>,
+    paths: VecDeque<Path>,
 }
 
 impl Queue {
@@ -146,19 +147,22 @@ impl Queue {
     #[inline]
     pub(super) fn push(&mut self, path: Path) {
         let is_later = |other: &Path| (other.now, other.step) > (path.now, path.step);
-        let at = self.paths.iter().position(|other| !is_later(other));
-        self.paths.insert(at.unwrap_or(self.paths.len()), path);
+        match self.paths.back() {
+            Some(last) if is_later(last) => {
+                let at = self.paths.partition_point(|other| !is_later(other));
+                self.paths.insert(at, path);
+            }
+            _ => self.paths.push_back(path),
+        }
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Path> {
-        self.paths.pop()
+        self.paths.pop_front()
     }
 
     /// Takes all paths, in order of time.
     pub(super) fn take(&mut self) -> Vec<Path> {
-        let mut paths = std::mem::take(&mut self.paths);
-        paths.reverse();
-        paths
+        std::mem::take(&mut self.paths).into()
     }
 }

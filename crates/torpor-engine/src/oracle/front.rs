@@ -24,8 +24,13 @@ impl Front {
             return true;
         }
         let at = self.place(path.now);
-        if let Some(own) = self.paths.get(at).filter(|own| own.now == path.now) {
+        let own = self.paths.get(at).filter(|own| own.now == path.now);
+        if let Some(own) = own {
             path.include(own);
+        }
+        if safe.until < path.now {
+            let is_shared = own.is_some();
+            return self.offer_alone(path, at, is_shared);
         }
         let path = *path;
         let no_worse = |earlier: &Path, later: &Path| {
@@ -48,6 +53,20 @@ impl Front {
             at
         };
         self.paths.insert(at, path);
+        true
+    }
+
+    /// Does the same where a path is compared only with the one of its own time.
+    fn offer_alone(&mut self, path: &Path, at: usize, is_shared: bool) -> bool {
+        if !is_shared {
+            self.paths.insert(at, *path);
+            return true;
+        }
+        let own = &mut self.paths[at];
+        if own.standing <= path.standing && path.spread <= own.spread {
+            return false;
+        }
+        *own = *path;
         true
     }
 

@@ -62,16 +62,19 @@ impl Late {
         if self.paths.iter().map(Vec::len).sum::<usize>() <= most {
             return false;
         }
-        let paths = |stopped: usize| self.paths[stopped].iter().map(move |p| (stopped, p));
-        let mut ways: Vec<(Energy, Instant, usize)> = paths(0)
-            .chain(paths(1))
-            .map(|(stopped, &(moment, path))| {
-                (path.energy - rest.over(moment.since(Instant(0))), moment, stopped)
+        let way = |stopped: usize, moment: Instant, path: &Path| {
+            (path.energy - rest.over(moment.since(Instant(0))), moment, stopped)
+        };
+        let both = self.paths.iter().enumerate();
+        let mut ways: Vec<(Energy, Instant, usize)> = both
+            .flat_map(|(stopped, paths)| {
+                paths.iter().map(move |(at, path)| way(stopped, *at, path))
             })
             .collect();
-        ways.sort_unstable();
-        for (_, moment, stopped) in ways.drain(most..) {
-            self.paths[stopped].retain(|(at, _)| *at != moment);
+        // No two are equal: paths of one list differ in their moments.
+        let (_, &mut first_dropped, _) = ways.select_nth_unstable(most);
+        for (stopped, paths) in self.paths.iter_mut().enumerate() {
+            paths.retain(|(moment, path)| way(stopped, *moment, path) < first_dropped);
         }
         true
     }

@@ -32,6 +32,7 @@ mod graph;
 mod joint;
 mod late;
 mod relaxed;
+mod rounds;
 mod sooner;
 mod split;
 mod stretch;
@@ -616,14 +617,15 @@ impl<'a> Search<'a> {
                 let alarms = Alarms::tick(tick_at);
                 let choice = Choice { state: state as u8, stop_tick };
                 let asleep = Asleep { state, wake: span.wake, alarms };
-                if path.spread == Duration::ZERO {
+                let after = Path { tick_stopped, ..*path };
+                if path.spread > Duration::ZERO {
+                    self.follow_spread(after, choice, &asleep, crossing, queue);
+                } else if is_polling {
+                    self.poll_on(after, choice, &asleep, crossing, queue);
+                } else {
                     let sleep = asleep.from(model, path.now);
                     let residency = sleep.resume.since(path.now);
-                    let after = Path { tick_stopped, ..*path };
                     self.follow(after, choice, (&sleep, residency), crossing, queue);
-                } else {
-                    let after = Path { tick_stopped, ..*path };
-                    self.follow_spread(after, choice, &asleep, crossing, queue);
                 }
                 let is_same_with_tick = span.ends_visit && jiffy + tick > span.wake;
                 if stop_tick && is_same_with_tick {
@@ -750,6 +752,9 @@ impl<'a> Search<'a> {
         let wake = crossing.span.wake;
         let latest = wake.max(path.now) + self.latest_ending;
         let at_least = at_least - (credit.upto(latest) - (path.standing - path.energy));
+        if crossing.work.is_some() && crossing.beyond.until < latest {
+            return false;
+        }
         let credit_ahead = crossing.credit_ahead(wake);
         let beaten_by = |ending: &Path, stopped: bool| {
             if crossing.work.is_none() {

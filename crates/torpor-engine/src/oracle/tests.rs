@@ -342,7 +342,10 @@ proptest! {
         };
         let [found, all] = [true, false].map(search);
         prop_assert_eq!((found.energy, found.delay), (all.energy, all.delay));
-        prop_assert_eq!(format!("{:?}", found.choices), format!("{:?}", all.choices));
+        // Rounds of polling are skipped, too, and where it makes no difference the tick stops later.
+        if !Search::new(&model).polls() {
+            prop_assert_eq!(format!("{:?}", found.choices), format!("{:?}", all.choices));
+        }
     }
 }
 

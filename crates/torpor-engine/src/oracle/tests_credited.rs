@@ -124,6 +124,27 @@ proptest! {
     }
 
     #[test]
+    fn leaping_over_rounds_of_polling_loses_nothing(
+        cluster in clusters(),
+        spans in recordings(6, 9_000),
+        credit in prop_oneof![credits(1_000), credits(10_000), constant_credits()],
+        poll_us in 60i64..400,
+        price_uw in prop_oneof![2 => Just(0), 1 => 1i64..100_000],
+    ) {
+        let mut model = watching(&cluster);
+        model.default_poll_limit = Duration::from_us(poll_us);
+        let price = Power(price_uw);
+        let cost = |skips: bool| {
+            let search = Search { skips, price, credit: Some(&credit), ..Search::new(&model) };
+            let plan = search.plan(&spans, &mut |_| true).expect("not cancelled");
+            (plan.crowded_spans == 0).then(|| plan.energy + price.over(plan.delay))
+        };
+        if let (Some(found), Some(all)) = (cost(true), cost(false)) {
+            prop_assert_eq!(found, all);
+        }
+    }
+
+    #[test]
     fn dropping_dense_credited_paths_loses_nothing(
         cluster in clusters_of_two_opps(),
         spans in dense_recordings(40),
