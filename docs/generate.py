@@ -290,8 +290,12 @@ def results() -> str:
         f"""{HEAD}# Results
 
 Every result begins with `format` ({_engine.FORMAT}), `kind` and `torpor` (the `version` that made
-it). `torpor.load` reads the output of `--format json` and `--parquet`, of any kind. It refuses
-results of other formats.
+it). `torpor.load` reads the output of `--format json` and `--parquet`, of any kind.
+
+`format` is the major version: it grows when a field goes or means something else, and `torpor.load`
+refuses results of another one. A new field is a minor change, for which `torpor` has the version:
+`torpor.load` keeps fields that it does not know. A field that is to go is marked deprecated in
+[the schema](schema.md) for one minor version of Torpor.
 
 The tables of each kind follow. All columns are nullable: null means not known. Units are also in
 the metadata of Arrow and Parquet columns, under `unit`. *+ metrics*: one column per

@@ -133,6 +133,16 @@ def test_foreign_json_is_refused(text, words, tmp_path):
         torpor.load(tmp_path / "r.json")
 
 
+def test_field_of_a_later_version_is_kept(replay, tmp_path):
+    later = json.loads(replay.to_json())
+    later["weather"] = "cold"
+    later["traces"][0]["runs"][0]["metrics"]["frost"] = 1.5
+    (tmp_path / "r.json").write_text(json.dumps(later), encoding="utf-8")
+    found = torpor.load(tmp_path / "r.json")
+    assert found.to_dict() == later
+    assert torpor.post(found, "csv") == torpor.post(replay, "csv")
+
+
 DAMAGES = [
     (("runs", 0, "metrics", "sleeps"), "x", r"`runs\[0\].metrics.sleeps` is \"x\": expected"),
     (("runs", 1, "metrics"), None, "is null: expected a record"),
