@@ -3,7 +3,6 @@
 
 #![allow(dead_code)]
 
-use std::path::Path;
 use torpor_engine::Unwatched;
 use torpor_engine::decision::Unobserved;
 use torpor_governor::{Catalog, CatalogOptions};
@@ -13,7 +12,7 @@ use torpor_sim::machine::Counted;
 use torpor_sim::outcome::Outcome;
 use torpor_sim::{Halt, Options, Request, Session, Workload, workload};
 
-/// Compiled kernels stay between runs.
+/// With the user's cache, where compiled policies stay between runs.
 pub fn catalog() -> Catalog {
     Catalog::new(CatalogOptions::default())
 }
