@@ -46,13 +46,28 @@ def compiler(arch: str) -> str:
     return "gcc" if arch == platform.machine() else ARCHES[arch]
 
 
-def build(tree: Path, arch: str, hz: int, folder: Path) -> tuple[dict, dict]:
-    """Build an image; return its entry in the manifest, and what it is made of."""
-    half = folder / f"half-{arch}-{hz}.so"
+def program() -> str:
+    """Build the program that compiles images, and return its path.
+
+    Once for all images: each new one is a change to what cargo builds the program from.
+    """
     # As scripts/install.sh, so that both build the same.
     os.environ.setdefault("CARGO_PROFILE_RELEASE_LTO", "off")
-    command = ["cargo", "run", "--release", "-q", "-p", "torpor-sim", "--example", "image", "--"]
-    command += [str(tree), str(hz), compiler(arch), str(half)]
+    command = ["cargo", "build", "--release", "-q", "-p", "torpor-sim", "--example", "image"]
+    command += ["--message-format", "json"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode != 0:
+        for each in said:
+            sys.stderr.write((each.get("message") or {}).get("rendered") or "")
+        sys.exit("the program that compiles images does not build; the error is above")
+    return next(each["executable"] for each in said if each.get("executable"))
+
+
+def build(image_of: str, tree: Path, arch: str, hz: int, folder: Path) -> tuple[dict, dict]:
+    """Build an image; return its entry in the manifest, and what it is made of."""
+    half = folder / f"half-{arch}-{hz}.so"
+    command = [image_of, str(tree), str(hz), compiler(arch), str(half)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"no image for {arch} at {hz} Hz; the error is above")
@@ -112,10 +127,11 @@ def main() -> None:
     given.output.mkdir(parents=True, exist_ok=True)
     for old in (*given.output.glob("*.so"), *given.output.glob("*.json")):
         old.unlink()
+    image_of = program()
     entries, made_of, inputs = [], {}, set()
     for arch in given.arch or [platform.machine()]:
         for hz in given.hz or RATES:
-            entry, made_of = build(tree.resolve(), arch, hz, given.output)
+            entry, made_of = build(image_of, tree.resolve(), arch, hz, given.output)
             entries.append(entry)
             inputs |= set(made_of.pop("inputs"))
             print(f"{entry['sha256']}  {entry['file']}")
