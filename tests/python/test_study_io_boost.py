@@ -72,7 +72,9 @@ def test_no_label_lies_on_another(result):
     boxes = []
     for label in labels:
         x, y = float(label.get("x")), float(label.get("y"))
-        boxes.append((x, y - 10, x + 6.5 * len(label.text), y + 2, label.text))
+        width = 6.5 * len(label.text)
+        left = x - width * (label.get("text-anchor") == "end")
+        boxes.append((left, y - 10, left + width, y + 2, label.text))
     for one, other in combinations(boxes, 2):
         is_apart = (
             one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]

@@ -162,7 +162,7 @@ def test_a_verdict_rests_on_held_out_scenarios():
     assert rest[0].startswith("Best in total idle power: g,x=3 (")
     assert "but not on held-out" in tuning.tuned_sentences(tuned(fitted, trade))[0]
     none = tuning.tuned_sentences(tuned(trade))
-    assert none[0] == "None of 1 setting beats g in idle_power_mw and latency_mean_us."
+    assert none[0] == "None of 1 setting beats g in total idle power and mean wake-up latency."
 
 
 def test_search_plot_includes_held_out_scenarios():

@@ -159,7 +159,7 @@ fn each_flaw_shrinks_to_its_minimum() {
 
 /// Returns how the findings in a bad governor differ from the expected one, if they do.
 fn difference(bad: &Bad) -> Option<String> {
-    let report = checked(bad.file, &options(200_000));
+    let report = checked(bad.file, &options(50_000));
     let [finding] = &report.findings[..] else {
         let kinds: Vec<_> = report.findings.iter().map(|f| (f.kind, &f.what)).collect();
         return Some(format!("{}: one finding expected, not {kinds:?}", bad.file));
