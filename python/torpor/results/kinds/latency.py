@@ -6,9 +6,10 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
-from torpor.results.sentences import cannot_show, count_text
+from torpor.results.sentences import cannot_show, count_text, state_text
 from torpor.results.table import Cell, Post, Table, Verdict, counted, number, word
 
+_LINES = "Lines for the platform's file"
 _CAUSES = {
     "timer": "timer",
     "ipi": "IPI",
@@ -73,7 +74,7 @@ def post(result: "results.Measurement") -> Post:
         [*_state(row), word(_REASONS[row["reason"]]), number(row["count"])]
         for row in result["left_out"]
     ]
-    headings = ["cluster", "state", "left out: sleeps of which", "count"]
+    headings = ["cluster", "state", "sleeps of which", "count"]
     machine = result["platform"] or "not named, so no sleep is left out as too short for its state"
     facts = [
         *(
@@ -105,10 +106,10 @@ def post(result: "results.Measurement") -> Post:
     lines = [[*_state(row), word(line)] for row in result["lines"] for line in row["toml"]]
     tables = [
         table(rows),
-        Table("left_out", "", headings, left_out, keys=3),
+        Table("left_out", "Left out", headings, left_out, keys=3),
         refill_table(result["refill"]),
         # A terminal shows them ready to paste.
-        Table("lines", "", ["cluster", "state", "TOML"], lines, keys=3, is_detail=True),
+        Table("lines", _LINES, ["cluster", "state", "TOML"], lines, keys=3, is_detail=True),
     ]
     return Post("Wake-up latencies", facts, [each for each in tables if each.rows], notes)
 
@@ -129,8 +130,8 @@ def _state(row: Mapping[str, Any]) -> list[Cell]:
 
 def _named(row: Mapping[str, Any]) -> str:
     """Return a state for a sentence."""
-    of = f" of {row['cluster']}" if row["cluster"] else ""
-    return f"State {_state(row)[1].text}{of}"
+    text = state_text((row["cluster"] or "", row["state"], _state(row)[1].text))
+    return text[0].upper() + text[1:] if text.startswith("state ") else text
 
 
 def _us(time_ns: int | None, digits: int = 2) -> Cell:
