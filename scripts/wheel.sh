@@ -54,8 +54,10 @@ build_wheel() {
         maturin build --release --locked --zig --target "$target" --compatibility "$tag" \
         --out ../dist || { tail -40 build/wheel.log >&2; exit 1; }
     wheel=$(echo $dist/torpor-*"$1".whl)
+    # Whole: a listing that nobody reads to its end is an error of Python's.
+    listed=$(python3 -m zipfile -l "$wheel")
     for file in README.md manifest.json $(cd images && echo ./*-"$1"-*.so); do
-        python3 -m zipfile -l "$wheel" | grep -q "^torpor/kernels/${file#./} " || {
+        echo "$listed" | grep -q "^torpor/kernels/${file#./} " || {
             echo "$wheel has no torpor/kernels/$file" >&2
             exit 1
         }
