@@ -73,6 +73,8 @@ done
 
 # The lab is Python alone: one wheel for all.
 $tools/bin/python -m pip wheel --quiet --no-deps --wheel-dir $dist ./lab
+# pip makes it for its user alone.
+chmod a+r $dist/*
 
 for wheel in $dist/torpor-*.whl; do
     case $wheel in *"$(uname -m)".whl) scripts/try_wheel.sh "$wheel" ;; esac
