@@ -54,10 +54,9 @@ def environment() -> dict[str, str]:
 
     Compiling a kernel takes most of a minute: other tests have left its objects in the cache.
     """
-    home = os.environ.get("HOME", str(Path.home()))
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache",
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),
         "LC_ALL": "C.UTF-8",
     }
 

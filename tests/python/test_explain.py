@@ -10,6 +10,7 @@ import pytest
 import torpor
 from small_result import refill
 from small_result import result as small_result
+from torpor.results.sentences import state_text
 from valid import problems
 
 
@@ -148,3 +149,9 @@ def test_another_file_is_named_with_its_command(torpor, recording, tmp_path):
     assert "perf.data" in told and "torpor replay" in told and "codec" not in told
     (tmp_path / "log").write_text("Core CPU Busy% Bzy_MHz\n0 0 1.00 800\n")
     assert "turbostat" in torpor("show", "log", check=2).stderr
+
+
+def test_a_state_keeps_a_name_of_two_words():
+    assert state_text(("cores", 2, "CORE PC6")) == "cores' CORE PC6"
+    assert state_text(("little", 0, "0 WFI")) == "little's WFI"
+    assert state_text(("", 1, "1")) == "state 1"

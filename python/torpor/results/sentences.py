@@ -69,8 +69,8 @@ def total(side: Side, key: str) -> float:
 
 
 def state_text(key: tuple[str, int, str]) -> str:
-    cluster, _, name = key
-    name = name.partition(" ")[2] or name
+    cluster, index, name = key
+    name = name.removeprefix(f"{index} ")
     if not cluster:
         return f"state {name}"
     if " " in cluster:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torpor.results import types as results
 from torpor.results.kind import Kind, saved_by
-from torpor.results.sentences import cannot_show, count_text, state_text
+from torpor.results.sentences import cannot_show, count_text, sentence, state_text
 from torpor.results.table import Cell, Post, Table, Verdict, counted, number, word
 
 _LINES = "Lines for the platform's file"
@@ -130,8 +130,7 @@ def _state(row: Mapping[str, Any]) -> list[Cell]:
 
 def _named(row: Mapping[str, Any]) -> str:
     """Return a state for a sentence."""
-    text = state_text((row["cluster"] or "", row["state"], _state(row)[1].text))
-    return text[0].upper() + text[1:] if text.startswith("state ") else text
+    return state_text((row["cluster"] or "", row["state"], _state(row)[1].text))
 
 
 def _us(time_ns: int | None, digits: int = 2) -> Cell:
@@ -155,13 +154,14 @@ def _said(result: "results.Measurement") -> list[str]:
         if row["cause"] != "interrupt" and len(said) < 5:
             advertised = row["advertised_ns"]
             against = "" if advertised is None else f", advertised {advertised / 1e3:,.0f} µs"
-            said.append(
-                f"{_named(row)}: median {row['p50_ns'] / 1e3:,.2f} "
-                f"µs after {count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}."
-            )
+            text = f"{_named(row)}: median {row['p50_ns'] / 1e3:,.2f} µs after "
+            text += f"{count_text(row['count'])} wake-ups by {_CAUSES[row['cause']]}{against}"
+            said.append(sentence(text))
     said += [
-        f"{_named(row)}: tasks work {row['refill_ns'] / 1e3:,.1f} "
-        f"µs longer after it, by {count_text(row['pairs'])} pairs of bursts."
+        sentence(
+            f"{_named(row)}: tasks work {row['refill_ns'] / 1e3:,.1f} "
+            f"µs longer after it, by {count_text(row['pairs'])} pairs of bursts"
+        )
         for row in result["refill"]
         if row["verdict"] == "measured" and row["refill_ns"] is not None
     ]

@@ -213,8 +213,6 @@ _SMALL = 0.5
 _GROUPS = ("power", "delay", "work", "depth")
 #: Change for the worse, in percent, that the verdict names although chance may have made it.
 _LARGE = 5.0
-#: Change, in percent, below which the verdict leaves it to the table.
-_SMALL = 0.5
 
 
 def name_of(result: Trial) -> str:
