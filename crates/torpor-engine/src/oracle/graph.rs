@@ -457,10 +457,7 @@ impl<'a> Builder<'a> {
         let (span, next) = (&self.spans[k], self.spans.get(k + 1));
         let work = next.map(|next| next.start.since(span.resume));
         let beyond = next.map_or(Safe::ALWAYS, |next| {
-            let safe = self.search.safe_with_credit(next);
-            // One that comes with the event gives up, which an earlier one cannot.
-            let safe = Safe { until: safe.until.min(next.wake - Duration(1)), ..safe };
-            safe.ahead_of(work.unwrap_or_default(), span.wake)
+            self.search.safe_with_credit(next).ahead_of(work.unwrap_or_default(), span.wake)
         });
         let model = self.search.model;
         let power = |next: &Span| {

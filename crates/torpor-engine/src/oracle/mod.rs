@@ -480,7 +480,7 @@ impl<'a> Search<'a> {
             return self.safe_with_credit(span);
         }
         let is_last = k + 1 == spans.len() && self.price == Power::ZERO;
-        let until = if is_last { Instant::NEVER } else { span.wake - self.longest_entry };
+        let until = if is_last { Instant::NEVER } else { self.settled_until(span) };
         let tick = self.model.tick.floor(span.wake);
         let helps = span.wake.since(tick) <= self.latest_ending;
         Safe { until, tick: if helps { tick } else { Instant::NEVER }, settles: None }
@@ -489,10 +489,18 @@ impl<'a> Search<'a> {
     fn safe_with_credit(&self, span: &Span) -> Safe {
         let (grid, entry) = (self.model.tick, self.longest_entry);
         // Polling gives up at a time of its own.
-        let until =
-            if self.polls() || self.keeps_all { Instant(i64::MIN) } else { span.wake - entry };
+        let until = match self.polls() || self.keeps_all {
+            true => Instant(i64::MIN),
+            false => self.settled_until(span),
+        };
         let settles = Some(Settles { grid, entry, work: Duration::ZERO });
         Safe { until, tick: Instant::NEVER, settles }
+    }
+
+    /// Returns the latest beginning of a sleep that settles in any state before the event. One that
+    /// comes with the event gives up, which an earlier one cannot.
+    fn settled_until(&self, span: &Span) -> Instant {
+        span.wake - self.longest_entry.max(Duration(i64::from(span.ends_visit)))
     }
 
     /// Returns an upper bound of the credit of sleeps in a span whose first one begins at

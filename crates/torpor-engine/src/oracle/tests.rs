@@ -24,7 +24,8 @@ fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
 }
 
 pub(super) fn plan_at(model: &CpuModel, spans: &[Span], terms: Terms<'_>) -> Plan {
-    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true).expect("not cancelled")
+    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true)
+        .expect("not cancelled")
 }
 
 /// Returns the least energy over all sequences of decisions.
@@ -197,12 +198,15 @@ pub(super) fn tied_us() -> impl Strategy<Value = i64> {
     prop::sample::select(&[0, 5, 10, 15, 20, 30, 50, 100][..])
 }
 
-/// Like [`clusters`], of few values; energies tie as well.
+/// Like [`clusters`], of few values; energies tie as well. Some machines enter all states at once.
 pub(super) fn tied_clusters() -> impl Strategy<Value = Cluster> {
     let powers = prop::sample::select(&[0.0, 1.0, 2.0, 5.0, 10.0][..]);
     let state = (tied_us(), tied_us(), tied_us(), powers);
-    (prop::collection::vec(state, 2..4), prop::bool::weighted(0.2))
-        .prop_map(|(raw, polls)| cluster_of(raw, polls))
+    (prop::collection::vec(state, 2..4), prop::bool::weighted(0.2), prop::bool::weighted(0.3))
+        .prop_map(|(mut raw, polls, at_once)| {
+            raw.iter_mut().filter(|_| at_once).for_each(|state| state.0 = 0);
+            cluster_of(raw, polls)
+        })
 }
 
 /// A tick of 1 ms, its handling, a latency limit and a price of delay.

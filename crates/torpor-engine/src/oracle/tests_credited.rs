@@ -2,8 +2,9 @@
 //! The oracle where rests in the deepest state are credited, against exhaustive search.
 
 use super::tests::{
-    cheapest, clusters, clusters_left_within, clusters_of_two_opps, crowded_recordings,
-    dense_recordings, long_recordings, plan_at, recordings,
+    as_spans, cheapest, clusters, clusters_left_within, clusters_of_two_opps, crowded_recordings,
+    dense_recordings, long_recordings, plan_at, recordings, tied_clusters, tied_lead_us,
+    tied_model, tied_spans, tied_terms,
 };
 use super::{Credit, Search, Terms};
 use crate::decision::Unobserved;
@@ -90,6 +91,22 @@ proptest! {
         let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
         prop_assert_eq!(found.energy + price.over(found.delay), least);
         prop_assert_eq!(cost_of(&model, &spans, found.choices, &credit), found.energy);
+    }
+
+    #[test]
+    fn credited_paths_that_meet_cost_the_least(
+        cluster in tied_clusters(),
+        (handling, limit, price) in tied_terms(),
+        lead in tied_lead_us(),
+        raw in tied_spans(5),
+        credit in prop_oneof![credits(100), credits(2_500), constant_credits()],
+    ) {
+        let model = tied_model(watching(&cluster), handling, limit);
+        let spans = as_spans([vec![(0, lead, [true, false])], raw].concat());
+        let terms = Terms { price, credit: Some(&credit) };
+        let found = plan_at(&model, &spans, terms);
+        let least = cheapest(&model, &spans, terms, 0, spans[0].start, false);
+        prop_assert_eq!(found.energy + price.over(found.delay), least);
     }
 
     #[test]
