@@ -15,6 +15,9 @@
 //! costs each CPU, is then fitted to the plans found, so that no CPU is credited where not all rest,
 //! and corrected along the subgradient: from CPUs that rest to those that do not.
 //!
+//! Rounds of polling of several lengths multiply the paths of a CPU. Once they are more than its
+//! search follows, plans leave polling out, and bounds merge its rounds.
+//!
 //! Only times in which all CPUs may rest matter. A CPU may rest while it is idle, and after its
 //! event for as long as the deepest state takes to enter and leave.
 //!
@@ -23,9 +26,9 @@
 
 use super::graph::Builder;
 use super::relaxed::{self, lower_bound_among};
-use super::split::{Members, Segments};
+use super::split::{Members, Segments, Times, overlap};
 use super::together::Together;
-use super::{Credit, Plan, Terms, WAYS_MAX, constants, plan};
+use super::{Credit, Plan, Terms, WAYS_MAX, constants, plan, plan_without_polling};
 use crate::cluster::{rests, static_energy, static_powers};
 use crate::decision::Unobserved;
 use crate::idle_loop::CpuRun;
@@ -96,6 +99,8 @@ struct Solver<'a> {
     spans: usize,
     /// Number of CPUs that may still replan.
     replans_left: usize,
+    /// Plans poll, where a CPU may, until that leads to more paths than a search follows.
+    polls: bool,
     /// A CPU had more paths than its search follows.
     is_crowded: bool,
 }
@@ -160,6 +165,11 @@ fn draw(
     Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
 }
 
+/// Returns true if a CPU may poll.
+fn polls(model: &CpuModel) -> bool {
+    model.allowed().iter().any(|&state| model.states[state].is_polling)
+}
+
 /// Returns what the cluster saves in a shortest rest of each CPU.
 fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
     let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
@@ -176,6 +186,7 @@ impl<'a> Solver<'a> {
         Solver {
             spans,
             replans_left: (LOOKS_MAX / spans.max(1)).max(REPLANS_MIN),
+            polls: members.cpus.iter().any(|(model, _)| polls(model)),
             is_crowded: false,
             members,
             price,
@@ -211,7 +222,11 @@ impl<'a> Solver<'a> {
         let (mut all, mut bound) = (Vec::new(), self.segments.unshared());
         for cpu in 0..self.members.cpus.len() {
             let credit = self.segments.credit(cpu);
-            let planned = self.plan(cpu, &credit, goes_on)?;
+            let mut planned = self.plan(cpu, &credit, goes_on)?;
+            if self.polls && planned.plan.crowded_spans > 0 {
+                self.polls = false;
+                planned = self.plan(cpu, &credit, goes_on)?;
+            }
             bound += self.bound_of(cpu, &planned, &credit, goes_on)?;
             all.push(planned);
         }
@@ -229,10 +244,10 @@ impl<'a> Solver<'a> {
         credit: &Credit,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Option<Energy> {
-        if planned.plan.crowded_spans == 0 {
+        let (model, input) = self.members.cpus[cpu];
+        if planned.plan.crowded_spans == 0 && (self.polls || !polls(model)) {
             return Some(planned.cost - planned.credited);
         }
-        let (model, input) = self.members.cpus[cpu];
         let terms = Terms { price: self.price, credit: Some(credit) };
         // Bounds of many CPUs would take minutes; with fewer paths the gap is a little wider.
         let ways_max = match self.members.cpus.len() > CPUS_MAX {
@@ -258,7 +273,10 @@ impl<'a> Solver<'a> {
     ) -> Option<Planned> {
         let (model, input) = self.members.cpus[cpu];
         let terms = Terms { price: self.price, credit: Some(credit) };
-        let plan = plan(model, &input.spans, terms, &mut |_| goes_on())?;
+        let plan = match self.polls {
+            true => plan(model, &input.spans, terms, &mut |_| goes_on()),
+            false => plan_without_polling(model, &input.spans, terms, &mut |_| goes_on()),
+        }?;
         let credited_energy = plan.energy;
         let planned = self.ran(cpu, plan, credit, goes_on)?;
         let energy = planned.plan.energy - planned.credited;
@@ -324,36 +342,63 @@ impl<'a> Solver<'a> {
         mut plans: Vec<Planned>,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Option<()> {
-        let mut least = self.cost_of(&plans);
+        let mut cost = self.cost_of(&plans);
         for _ in 0..SWEEPS_MAX {
-            let before = least;
-            for cpu in 0..plans.len() {
-                if least <= self.bound || self.replans_left == 0 {
-                    break;
-                }
-                self.replans_left -= 1;
-                let others = self.members.cpus.iter().zip(&plans).enumerate();
-                let others = others.filter(|(other, _)| *other != cpu).map(|(_, (of, planned))| {
-                    rests(of.1, &planned.deep, self.members.span).collect::<Vec<_>>()
-                });
-                let credit = self.segments.credit_beside(cpu, others);
-                let planned = self.plan(cpu, &credit, goes_on)?;
-                let former = std::mem::replace(&mut plans[cpu], planned);
-                let cost = self.cost_of(&plans);
-                if cost < least {
-                    least = cost;
-                } else {
-                    plans[cpu] = former;
-                }
-            }
-            if least == before {
+            let before = cost;
+            self.replan(&mut plans, 0, &vec![self.members.span], &mut cost, goes_on)?;
+            if cost == before {
                 break;
             }
         }
-        if least < self.cost {
-            (self.cost, self.best) = (least, plans);
+        if cost < self.cost {
+            (self.cost, self.best) = (cost, plans);
         }
         Some(())
+    }
+
+    /// Replans the CPUs from `first` on, whose plans these are, while all others rest at the times
+    /// `beside`. Halves share what their rests leave of these times.
+    fn replan(
+        &mut self,
+        plans: &mut [Planned],
+        first: usize,
+        beside: &Times,
+        cost: &mut Energy,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<()> {
+        if *cost <= self.bound || self.replans_left == 0 {
+            return Some(());
+        }
+        if let [own] = plans {
+            self.replans_left -= 1;
+            let credit = self.segments.credit_during(first, beside);
+            let planned = self.plan(first, &credit, goes_on)?;
+            let alone = |planned: &Planned| {
+                planned.cost - self.segments.saved(&overlap(beside, &self.rests(first, planned)))
+            };
+            let change = alone(&planned) - alone(own);
+            if change < Energy::ZERO {
+                *cost += change;
+                *own = planned;
+            }
+            return Some(());
+        }
+        let middle = first + plans.len() / 2;
+        let (left, right) = plans.split_at_mut(middle - first);
+        let others = self.beside(beside, middle, right);
+        self.replan(left, first, &others, cost, goes_on)?;
+        let others = self.beside(beside, first, left);
+        self.replan(right, middle, &others, cost, goes_on)
+    }
+
+    /// Returns which of these times the CPUs from `first` on rest, too.
+    fn beside(&self, times: &Times, first: usize, plans: &[Planned]) -> Times {
+        let cpus = plans.iter().zip(first..);
+        cpus.fold(times.clone(), |all, (planned, cpu)| overlap(&all, &self.rests(cpu, planned)))
+    }
+
+    fn rests(&self, cpu: usize, planned: &Planned) -> Times {
+        rests(self.members.cpus[cpu].1, &planned.deep, self.members.span).collect()
     }
 
     /// Fits the split to the best plans, corrects it, and replans from the last relaxed plans.

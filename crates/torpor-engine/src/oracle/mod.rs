@@ -203,11 +203,25 @@ pub fn plan(
     terms: Terms<'_>,
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Plan> {
-    plan_among(WAYS_MAX, model, spans, terms, goes_on)
+    plan_among((WAYS_MAX, model.allowed()), model, spans, terms, goes_on)
+}
+
+/// Finds the cheapest decisions that never poll, unless nothing else is allowed.
+fn plan_without_polling(
+    model: &CpuModel,
+    spans: &[Span],
+    terms: Terms<'_>,
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Option<Plan> {
+    let mut allowed = model.allowed();
+    if allowed.iter().any(|&state| !model.states[state].is_polling) {
+        allowed.retain(|&state| !model.states[state].is_polling);
+    }
+    plan_among((WAYS_MAX, allowed), model, spans, terms, goes_on)
 }
 
 fn plan_among(
-    ways_max: usize,
+    (ways_max, allowed): (usize, Vec<usize>),
     model: &CpuModel,
     spans: &[Span],
     terms: Terms<'_>,
@@ -218,7 +232,7 @@ fn plan_among(
         // The kernel asks no governor.
         return Plan::without_search(model, spans, credit, Choices::default(), goes_on);
     }
-    let search = Search { ways_max, price, credit, ..Search::new(model) };
+    let search = Search { ways_max, price, credit, ..Search::among(model, allowed) };
     if let [only] = search.allowed[..] {
         if model.states[only].is_polling {
             // Polling continues through ticks, so stopping them makes no difference.
@@ -348,6 +362,8 @@ struct Search<'a> {
     bounds: bool,
     /// Merge paths where there are too many, for a lower bound.
     merges: bool,
+    /// Merge rounds of polling, too.
+    merges_polls: bool,
     /// Keep paths at different times, which also holds if rests are credited.
     keeps_all: bool,
     /// The last tick before the path that is looked at.
@@ -369,7 +385,10 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(model: &'a CpuModel) -> Search<'a> {
-        let allowed = model.allowed();
+        Search::among(model, model.allowed())
+    }
+
+    fn among(model: &'a CpuModel, allowed: Vec<usize>) -> Search<'a> {
         let states = || allowed.iter().map(|&i| &model.states[i]);
         let longest_entry = states().map(|s| s.entry_latency).max().unwrap_or(Duration::ZERO);
         let latest_ending = states().map(|s| s.entry_latency + s.exit_latency).max();
@@ -405,6 +424,7 @@ impl<'a> Search<'a> {
             bounds: true,
             keeps_all: false,
             merges: false,
+            merges_polls: false,
             jiffy: model.tick.floor(Instant(0)),
             longest_entry,
             floor_powers,
@@ -626,7 +646,9 @@ impl<'a> Search<'a> {
                 let choice = Choice { state: state as u8, stop_tick };
                 let asleep = Asleep { state, wake: span.wake, alarms };
                 let after = Path { tick_stopped, ..*path };
-                if path.spread > Duration::ZERO {
+                if is_polling && self.polls_through(span.opp) {
+                    self.poll_through(after, choice, tick_at, crossing, queue);
+                } else if path.spread > Duration::ZERO {
                     self.follow_spread(after, choice, &asleep, crossing, queue);
                 } else if is_polling {
                     self.poll_on(after, choice, &asleep, crossing, queue);

@@ -54,7 +54,9 @@ pub(super) fn lower_bound_among(
     goes_on: &mut dyn FnMut(usize) -> bool,
 ) -> Option<Energy> {
     let Terms { price, credit } = terms.earnable(model);
-    let search = Search { ways_max, price, credit, merges: true, ..Search::new(model) };
+    let merges_polls = ways_max < usize::MAX && credit.is_some();
+    let search =
+        Search { ways_max, price, credit, merges: true, merges_polls, ..Search::new(model) };
     let trip = |opp, &state: &usize| model.costs.sleep(opp, state, Duration::ZERO);
     let mut opps = 0..model.costs.opp_count() as u16;
     let is_trip_paid = |opp| search.allowed.iter().all(|state| trip(opp, state) >= Energy::ZERO);
@@ -165,6 +167,39 @@ impl Crossing<'_> {
 }
 
 impl Search<'_> {
+    /// Returns true if relaxed paths poll [through](Search::poll_through) the ticks.
+    pub(super) fn polls_through(&self, opp: u16) -> bool {
+        let dear = self.polling_is_dear[usize::from(opp)];
+        self.merges_polls && dear && self.longest_entry == Duration::ZERO
+    }
+
+    /// Adds polling to the next tick or to the event.
+    ///
+    /// If no state takes more power or has an entry latency, a sleep after some rounds of polling
+    /// costs no less than the same sleep at once, unless a tick comes between. A path that polls
+    /// past the tick by some time does not cost less than one that sleeps at the tick.
+    pub(super) fn poll_through(
+        &mut self,
+        path: Path,
+        choice: Choice,
+        tick_at: Instant,
+        crossing: &mut Crossing<'_>,
+        queue: &mut Queue,
+    ) {
+        let wake = crossing.span.wake;
+        let power = self.model.costs.power(crossing.span.opp, usize::from(choice.state));
+        let polled = |upto: Instant, spread: Duration| {
+            let energy = path.energy + power.over(upto.since(path.now).max(Duration::ZERO));
+            Path { now: upto + spread, spread, energy, standing: energy, ..path }
+        };
+        let notice = self.latest_notice;
+        self.step(path.step, choice, |step| match tick_at <= wake {
+            true => crossing.arrive(Path { step, ..polled(tick_at, Duration::ZERO) }, queue),
+            // Polling that gives up at the event has no exit.
+            false => crossing.end(Path { step, ..polled(wake, notice) }),
+        });
+    }
+
     /// Adds what a sleep of a relaxed path leads to, for each way in which it may end.
     pub(super) fn follow_spread(
         &mut self,

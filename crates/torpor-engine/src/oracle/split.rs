@@ -16,7 +16,7 @@ pub struct Members<'a> {
     pub span: (Instant, Instant),
 }
 
-type Times = Vec<(Instant, Instant)>;
+pub(super) type Times = Vec<(Instant, Instant)>;
 
 /// A time in which all CPUs may rest.
 #[derive(Clone, Debug)]
@@ -117,10 +117,14 @@ impl Segments {
         credit
     }
 
-    /// Returns the credit of the whole power while all others rest.
-    pub(super) fn credit_beside(&self, cpu: usize, others: impl Iterator<Item = Times>) -> Credit {
-        let all = others.fold(vec![self.free[cpu]], |all, other| overlap(&all, &other));
-        whole(&self.powers, &all)
+    /// Returns a CPU's credit if it has the whole power, and the others rest at these times.
+    pub(super) fn credit_during(&self, cpu: usize, times: &Times) -> Credit {
+        whole(&self.powers, &overlap(&[self.free[cpu]], times))
+    }
+
+    /// Returns what the cluster saves while all CPUs rest, which they do at these times.
+    pub(super) fn saved(&self, times: &Times) -> Energy {
+        whole(&self.powers, times).upto(Instant::NEVER)
     }
 
     /// Divides segments where a rest begins or ends.
@@ -289,7 +293,7 @@ fn in_proportion(power: Power, parts: &[Option<f64>]) -> Vec<Power> {
 }
 
 /// Returns the times that are in both lists.
-fn overlap(a: &[(Instant, Instant)], b: &[(Instant, Instant)]) -> Times {
+pub(super) fn overlap(a: &[(Instant, Instant)], b: &[(Instant, Instant)]) -> Times {
     let (mut i, mut k, mut both) = (0, 0, Vec::new());
     while let (Some(&(from, to)), Some(&(begins, ends))) = (a.get(i), b.get(k)) {
         let (first, last) = (from.max(begins), to.min(ends));

@@ -24,7 +24,7 @@ fn plan(model: &CpuModel, spans: &[Span]) -> Plan {
 }
 
 pub(super) fn plan_at(model: &CpuModel, spans: &[Span], terms: Terms<'_>) -> Plan {
-    super::plan_among(usize::MAX, model, spans, terms, &mut |_| true)
+    super::plan_among((usize::MAX, model.allowed()), model, spans, terms, &mut |_| true)
         .expect("not cancelled")
 }
 

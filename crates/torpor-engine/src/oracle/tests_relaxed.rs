@@ -86,6 +86,24 @@ fn random(count: u32) -> [u32; 2] {
     bounded(count, cases, exhaustively)
 }
 
+/// Merges rounds of polling.
+fn polled(count: u32) -> [u32; 2] {
+    let cases = (tied_clusters(), tied_terms(), tied_lead_us(), tied_spans(5), constant_credits());
+    let cases = cases.prop_map(|(cluster, (handling, limit, price), lead, raw, credit)| {
+        let mut model = tied_model(watching(&cluster), handling, limit);
+        model.states.iter_mut().for_each(|state| state.entry_latency = Duration::ZERO);
+        let spans = as_spans([vec![(0, lead, [true, false])], raw].concat());
+        (model, spans, Some(credit), price)
+    });
+    bounded(count, cases, exhaustively)
+}
+
+#[test]
+fn merged_rounds_of_polling_bound_tied_spans() {
+    let [tight, all] = polled(1_500);
+    assert!(tight > all / 2 && tight < all, "{tight} of {all}");
+}
+
 #[test]
 fn merged_paths_bound_tied_spans() {
     let [tight, all] = tied(1_500);
