@@ -266,7 +266,8 @@ impl Replay<'_> {
             let cpus = members.iter().map(|&cpu| (self.cpus[cpu].model, self.cpus[cpu].input));
             let cluster = self.cpus[members[0]].cluster.1;
             let all = Members { cluster, cpus: cpus.collect(), span: self.span };
-            let joint = oracle::plan_together(&all, price, goes_on)?;
+            let goes_on = || !self.progress.cancelled() && !self.room.is_over();
+            let joint = oracle::plan_together(&all, price, &goes_on)?;
             slack += joint.slack;
             plans.extend(members.into_iter().zip(joint.plans));
         }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Power that is credited to a CPU while it is in its deepest state, over time.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use torpor_machine::units::{Energy, Instant, Power};
 
 /// Pieces that are looked at one by one before steps of twice the length search the rest.
 const NEAR: usize = 8;
 
 /// Piecewise constant, and zero outside its pieces.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Credit {
     pieces: Vec<Piece>,
     /// Number of pieces that had begun at the time that was asked for last: the next one is near.
-    begun: Cell<usize>,
+    begun: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +61,13 @@ impl Credit {
     /// Returns the credit of a rest from the beginning to `time`.
     pub fn upto(&self, time: Instant) -> Energy {
         let begun = self.begun_before(time);
-        self.begun.set(begun);
+        self.begun.store(begun, Ordering::Relaxed);
         begun.checked_sub(1).map_or(Energy::ZERO, |last| self.pieces[last].upto(time))
     }
 
     fn begun_before(&self, time: Instant) -> usize {
         let has_begun = |index: usize| self.pieces.get(index).is_some_and(|p| p.from < time);
-        let mut begun = self.begun.get();
+        let mut begun = self.begun.load(Ordering::Relaxed);
         for _ in 0..NEAR {
             if has_begun(begun) {
                 begun += 1;

@@ -36,6 +36,8 @@ use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::{Choices, Script};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
 
@@ -69,6 +71,9 @@ const REPLANS_MIN: usize = 128;
 /// Budget of rounds, in spans, if CPUs have more paths than the search follows.
 const CROWDED_MAX: usize = 50_000;
 
+/// Returns false once the work must end.
+type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Plans of a cluster's CPUs.
 pub struct Joint {
     /// In the order of the CPUs; their energy includes no credit.
@@ -86,6 +91,25 @@ struct Planned {
     deep: DeepTimes,
 }
 
+impl Planned {
+    fn is_crowded(&self) -> bool {
+        self.plan.crowded_spans > 0
+    }
+
+    /// Returns its cost, less what is credited.
+    fn alone(&self) -> Energy {
+        self.cost - self.credited
+    }
+}
+
+/// A lower bound in parts: what no CPU is credited with, and for each CPU the least cost less what is
+/// credited, or the credit if its search left something out.
+#[derive(Default)]
+struct Claim {
+    unshared: Energy,
+    cpus: Vec<Result<Energy, Credit>>,
+}
+
 struct Solver<'a> {
     members: &'a Members<'a>,
     price: Power,
@@ -95,6 +119,10 @@ struct Solver<'a> {
     cost: Energy,
     /// The highest lower bound so far.
     bound: Energy,
+    /// The highest one if the searches left nothing out.
+    estimate: Energy,
+    /// What proves it.
+    claim: Claim,
     /// Spans of all CPUs.
     spans: usize,
     /// Number of CPUs that may still replan.
@@ -107,11 +135,7 @@ struct Solver<'a> {
 
 /// Plans the decisions of a cluster's CPUs; delay costs `price`. Returns `None` if `goes_on`
 /// returns false.
-pub fn plan_together(
-    members: &Members<'_>,
-    price: Power,
-    goes_on: &mut dyn FnMut() -> bool,
-) -> Option<Joint> {
+pub fn plan_together(members: &Members<'_>, price: Power, goes_on: GoesOn<'_>) -> Option<Joint> {
     plan_among([STATES_MAX, STATES_KEPT], members, price, goes_on)
 }
 
@@ -120,7 +144,7 @@ pub(super) fn plan_among(
     states: [usize; 2],
     members: &Members<'_>,
     price: Power,
-    goes_on: &mut dyn FnMut() -> bool,
+    goes_on: GoesOn<'_>,
 ) -> Option<Joint> {
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
@@ -141,6 +165,7 @@ pub(super) fn plan_among(
     if !solver.is_done() && price == Power::ZERO && solver.rounds_max() > 1 {
         solver.certify(goes_on)?;
     }
+    solver.prove(goes_on)?;
     let slack = solver.gap();
     Some(solver.close(slack))
 }
@@ -150,7 +175,7 @@ fn draw(
     members: &Members<'_>,
     price: Power,
     states: [usize; 2],
-    goes_on: &mut dyn FnMut() -> bool,
+    goes_on: GoesOn<'_>,
 ) -> Option<Vec<Plan>> {
     let Members { cluster, ref cpus, span } = *members;
     let inputs: Vec<&CpuInput> = cpus.iter().map(|(_, input)| *input).collect();
@@ -162,7 +187,7 @@ fn draw(
     let builder = |(cpu, number)| Builder::new(number, cpu, span, price, [&saved, &most, &part]);
     let builders = cpus.iter().copied().zip(0..).map(builder).collect();
     let margin = margin(members, &powers);
-    Together::new(builders, &saved, margin, states).cheapest(span.0, price, goes_on)
+    Together::new(builders, &saved, margin, states).cheapest(span.0, price, &mut || goes_on())
 }
 
 /// Returns true if a CPU may poll.
@@ -194,6 +219,8 @@ impl<'a> Solver<'a> {
             best: Vec::new(),
             cost: Energy(i128::MAX),
             bound: Energy(i128::MIN),
+            estimate: Energy(i128::MIN),
+            claim: Claim::default(),
         }
     }
 
@@ -218,36 +245,63 @@ impl<'a> Solver<'a> {
     }
 
     /// Plans each CPU with its part of the split, which gives a lower bound.
-    fn relax(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
-        let (mut all, mut bound) = (Vec::new(), self.segments.unshared());
-        for cpu in 0..self.members.cpus.len() {
-            let credit = self.segments.credit(cpu);
-            let mut planned = self.plan(cpu, &credit, goes_on)?;
-            if self.polls && planned.plan.crowded_spans > 0 {
-                self.polls = false;
-                planned = self.plan(cpu, &credit, goes_on)?;
-            }
-            bound += self.bound_of(cpu, &planned, &credit, goes_on)?;
-            all.push(planned);
+    fn relax(&mut self, goes_on: GoesOn<'_>) -> Option<Vec<Planned>> {
+        let mut all = self.plan_all(goes_on);
+        let is_crowded = |all: &Vec<Planned>| all.iter().any(Planned::is_crowded);
+        if self.polls && all.as_ref().is_none_or(is_crowded) && goes_on() {
+            self.polls = false;
+            all = self.plan_all(goes_on);
         }
-        self.bound = self.bound.max(bound);
-        self.is_crowded |= all.iter().any(|planned| planned.plan.crowded_spans > 0);
+        let all = all?;
+        let part = |(cpu, planned): (usize, &Planned)| match self.is_incomplete(cpu, planned) {
+            true => Err(self.segments.credit(cpu)),
+            false => Ok(planned.alone()),
+        };
+        let unshared = self.segments.unshared();
+        let estimate = unshared + all.iter().map(Planned::alone).sum();
+        if estimate > self.estimate {
+            self.claim = Claim { unshared, cpus: all.iter().enumerate().map(part).collect() };
+            self.estimate = estimate;
+            if self.claim.cpus.iter().all(Result::is_ok) {
+                self.bound = self.bound.max(estimate);
+            }
+        }
+        self.is_crowded |= is_crowded(&all);
         Some(all)
     }
 
-    /// Returns a lower bound of a CPU's own cost, less what is credited: that of its plan if the
-    /// search left nothing out.
-    fn bound_of(
-        &self,
-        cpu: usize,
-        planned: &Planned,
-        credit: &Credit,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Energy> {
+    /// Completes the searches of the highest estimate.
+    fn prove(&mut self, goes_on: GoesOn<'_>) -> Option<()> {
+        let claim = std::mem::take(&mut self.claim);
+        let part = |(cpu, part)| match part {
+            Ok(least) => Some(least),
+            Err(credit) => self.bound_of(cpu, &credit, goes_on),
+        };
+        let least = claim.cpus.into_par_iter().enumerate().map(part).collect::<Option<Vec<_>>>()?;
+        self.bound = self.bound.max(claim.unshared + least.into_iter().sum());
+        Some(())
+    }
+
+    /// Plans each CPU. If plans poll, a crowded one ends all.
+    fn plan_all(&self, goes_on: GoesOn<'_>) -> Option<Vec<Planned>> {
+        let is_over = AtomicBool::new(false);
+        let plan = |cpu| {
+            let goes_on = || goes_on() && !is_over.load(Ordering::Relaxed);
+            let planned = self.plan(cpu, &self.segments.credit(cpu), &goes_on)?;
+            is_over.fetch_or(self.polls && planned.is_crowded(), Ordering::Relaxed);
+            Some(planned)
+        };
+        (0..self.members.cpus.len()).into_par_iter().map(plan).collect()
+    }
+
+    /// Returns true if the search for a plan left something out.
+    fn is_incomplete(&self, cpu: usize, planned: &Planned) -> bool {
+        planned.is_crowded() || (!self.polls && polls(self.members.cpus[cpu].0))
+    }
+
+    /// Returns a lower bound of a CPU's own cost, less what is credited.
+    fn bound_of(&self, cpu: usize, credit: &Credit, goes_on: GoesOn<'_>) -> Option<Energy> {
         let (model, input) = self.members.cpus[cpu];
-        if planned.plan.crowded_spans == 0 && (self.polls || !polls(model)) {
-            return Some(planned.cost - planned.credited);
-        }
         let terms = Terms { price: self.price, credit: Some(credit) };
         // Bounds of many CPUs would take minutes; with fewer paths the gap is a little wider.
         let ways_max = match self.members.cpus.len() > CPUS_MAX {
@@ -265,12 +319,7 @@ impl<'a> Solver<'a> {
         own + static_energy(cluster, &inputs, &deep, Others::Idle, *span)
     }
 
-    fn plan(
-        &self,
-        cpu: usize,
-        credit: &Credit,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Planned> {
+    fn plan(&self, cpu: usize, credit: &Credit, goes_on: GoesOn<'_>) -> Option<Planned> {
         let (model, input) = self.members.cpus[cpu];
         let terms = Terms { price: self.price, credit: Some(credit) };
         let plan = match self.polls {
@@ -285,13 +334,7 @@ impl<'a> Solver<'a> {
     }
 
     /// Runs a plan in the idle loop.
-    fn ran(
-        &self,
-        cpu: usize,
-        plan: Plan,
-        credit: &Credit,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<Planned> {
+    fn ran(&self, cpu: usize, plan: Plan, credit: &Credit, goes_on: GoesOn<'_>) -> Option<Planned> {
         let (model, input) = self.members.cpus[cpu];
         let mut run = CpuRun::new(model, &input.spans, 0);
         let mut script = Script::of(plan.choices.clone());
@@ -308,13 +351,13 @@ impl<'a> Solver<'a> {
     }
 
     /// Runs one plan for each CPU.
-    fn all_ran(&self, plans: Vec<Plan>, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+    fn all_ran(&self, plans: Vec<Plan>, goes_on: GoesOn<'_>) -> Option<Vec<Planned>> {
         let plans = plans.into_iter().enumerate();
         plans.map(|(cpu, plan)| self.ran(cpu, plan, &Credit::default(), goes_on)).collect()
     }
 
     /// Returns the cheapest of the simplest policies, which all CPUs follow.
-    fn cheapest_simple(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Vec<Planned>> {
+    fn cheapest_simple(&self, goes_on: GoesOn<'_>) -> Option<Vec<Planned>> {
         let (mut least, mut found) = (Energy(i128::MAX), Vec::new());
         let mut each: Vec<_> =
             self.members.cpus.iter().map(|(model, _)| constants(model)).collect();
@@ -337,11 +380,7 @@ impl<'a> Solver<'a> {
 
     /// Replans each CPU in turn for the plans of the others, as long as that pays. Keeps the plans
     /// if they are the cheapest so far.
-    fn respond(
-        &mut self,
-        mut plans: Vec<Planned>,
-        goes_on: &mut dyn FnMut() -> bool,
-    ) -> Option<()> {
+    fn respond(&mut self, mut plans: Vec<Planned>, goes_on: GoesOn<'_>) -> Option<()> {
         let mut cost = self.cost_of(&plans);
         for _ in 0..SWEEPS_MAX {
             let before = cost;
@@ -364,7 +403,7 @@ impl<'a> Solver<'a> {
         first: usize,
         beside: &Times,
         cost: &mut Energy,
-        goes_on: &mut dyn FnMut() -> bool,
+        goes_on: GoesOn<'_>,
     ) -> Option<()> {
         if *cost <= self.bound || self.replans_left == 0 {
             return Some(());
@@ -402,13 +441,13 @@ impl<'a> Solver<'a> {
     }
 
     /// Fits the split to the best plans, corrects it, and replans from the last relaxed plans.
-    fn certify(&mut self, goes_on: &mut dyn FnMut() -> bool) -> Option<()> {
+    fn certify(&mut self, goes_on: GoesOn<'_>) -> Option<()> {
         let deep: Vec<DeepTimes> = self.best.iter().map(|planned| planned.deep.clone()).collect();
         self.segments.refine(&deep);
         self.segments.fit(&deep);
         let mut plans = self.relax(goes_on)?;
         for _ in 1..self.rounds_max() {
-            let gap = self.gap();
+            let gap = (self.cost - self.estimate).max(Energy::ZERO);
             if gap.0 <= self.cost.0 / GAP_SHARE {
                 break;
             }

@@ -261,13 +261,13 @@ fn compared(
 }
 
 fn exactly(members: &Members<'_>, price: Power) -> Joint {
-    plan_together(members, price, &mut || true).expect("not cancelled")
+    plan_together(members, price, &|| true).expect("not cancelled")
 }
 
 #[test]
 fn incomplete_search_beats_constant_states() {
     let narrow = |members: &Members<'_>, price| {
-        let joint = plan_among([2, 1], members, price, &mut || true).expect("not cancelled");
+        let joint = plan_among([2, 1], members, price, &|| true).expect("not cancelled");
         let cost = cost_of(members, &joint, price);
         for (state, stop_tick) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
             let constant = |(model, _): &(&CpuModel, _)| {
