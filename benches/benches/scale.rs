@@ -7,20 +7,25 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write;
-use torpor_benches::{Limit, aim, process_cpu_s};
+use torpor_benches::{Limit, aim, process_cpu_s, shared_trace};
 use torpor_engine::{Loaded, Options, Outcome, Request, Unwatched, run_on};
 use torpor_governor::Catalog;
 use torpor_machine::platform::Platform;
 
+#[path = "../../crates/torpor-trace/tests/support/dat_long.rs"]
+mod dat_long;
+
 const ROUNDS: usize = 5;
+const LONG_BYTES: u64 = 104 << 20;
 
 /// A server of one cluster with 81 W of its own, of its data file.
 const ROME: &str = "rome-7502";
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    let rows: [(&str, fn()); 4] = [
+    let rows: [(&str, fn()); 5] = [
         ("oracle", oracle_of_one_cluster),
+        ("long", oracle_of_a_long_recording),
         ("cluster", teo_of_one_cluster),
         ("states", ten_states),
         ("tasks", many_tasks),
@@ -51,6 +56,37 @@ fn oracle_of_one_cluster() {
             Limit::NotAbove(gap_max_pct),
         );
     }
+}
+
+/// The oracle on a long recording of clusters with power of their own, against the other columns of a
+/// default replay.
+fn oracle_of_a_long_recording() {
+    let Some(path) = shared_trace("juno-sched-load.v6.dat") else { return };
+    let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut long = Vec::new();
+    let copies = dat_long::copies_for(&bytes, 6, LONG_BYTES);
+    dat_long::repeat(&bytes, 6, copies, 2_000_000_000, &mut long).expect("memory is writable");
+    let path = std::env::temp_dir().join(format!("torpor-scale-{}.dat", std::process::id()));
+    std::fs::write(&path, &long).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    drop(long);
+    let replay = |governors: &[&str]| {
+        let governors = governors.iter().map(|name| name.parse().unwrap_or_else(|e| panic!("{e}")));
+        let request = Request {
+            traces: vec![path.clone()],
+            platform: torpor_machine::platform::resolve("juno").unwrap_or_else(|e| panic!("{e}")),
+            governors: governors.collect(),
+            options: Options { threads: Some(1), ..Options::default() },
+        };
+        let started_s = process_cpu_s();
+        let catalog = Catalog::new(Default::default());
+        run_on(&request, &[], &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
+        process_cpu_s() - started_s
+    };
+    let without_s = replay(&["menu", "teo", "shallowest", "deepest"]);
+    let with_s = replay(&["menu", "teo", "shallowest", "deepest", "oracle"]);
+    println!("104 MB on juno: without the oracle {without_s:.3} s, with it {with_s:.3} s");
+    aim("replay of 104 MB with the oracle to without", with_s / without_s, Limit::NotAbove(15.0));
+    let _ = std::fs::remove_file(path);
 }
 
 /// A governor on 1,024 CPUs of one cluster, against clusters of four.

@@ -27,11 +27,15 @@ use crate::idle_loop::{gives_up, next_events};
 use crate::input::{CpuInput, Span};
 use crate::model::{Alarms, CpuModel, SleepEnd};
 use crate::policy::{Choice, Choices};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use torpor_machine::units::{Duration, Energy, Instant, Power};
 
 /// Most moments at which a CPU may decide again in a span.
 const AGAIN_MAX: usize = 1_024;
+
+/// Known nodes before those of past spans are dropped.
+const KNOWN_MAX: usize = 4_096;
 
 /// A moment at which the CPU decides.
 pub(super) struct Node {
@@ -42,7 +46,7 @@ pub(super) struct Node {
     pub edges: Range<u32>,
     /// The first way to get here.
     pub way: u32,
-    /// The next node of the same span.
+    /// The next node after the last span.
     next: u32,
     /// The first state of all CPUs in which this node decides next.
     pub state: u32,
@@ -261,8 +265,8 @@ pub(super) struct Builder<'a> {
     saved: &'a Credit,
     outlook: Outlook<'a>,
     cut: [(Instant, Instant); 2],
-    /// First node of each span.
-    heads: Vec<u32>,
+    /// Nodes of spans that are not past, by span, time, and whether the tick is stopped.
+    known: FxHashMap<(u32, Instant, bool), u32>,
     pub graph: Graph,
     /// First node after the last span, and the node after all.
     last: u32,
@@ -302,7 +306,7 @@ impl<'a> Builder<'a> {
             outlook: Outlook::new(&search, spans, part),
             search,
             cut: input.cut.within(span),
-            heads: vec![NONE; spans.len()],
+            known: FxHashMap::default(),
             graph,
             last: NONE,
             end: NONE,
@@ -333,6 +337,9 @@ impl<'a> Builder<'a> {
         }
         if self.place.as_ref().is_none_or(|place| place.k != k) {
             self.place = Some(self.place(k));
+            if self.known.len() > KNOWN_MAX {
+                self.known.retain(|(span, ..), _| *span as usize >= k);
+            }
             self.references.clear();
             self.again = 0;
         }
@@ -428,24 +435,21 @@ impl<'a> Builder<'a> {
         tick_stopped: bool,
         reference: Option<Reference>,
     ) -> u32 {
-        let mut at = self.heads[k];
-        while at != NONE {
+        let key = (k as u32, now, tick_stopped);
+        if let Some(&at) = self.known.get(&key) {
             let node = &mut self.graph.nodes[at as usize];
-            if node.at == now && node.tick_stopped == tick_stopped {
-                let known = self.references.get_mut(node.reference as usize);
-                match known.zip(reference) {
-                    Some((known, new)) if known.end == new.end => {
-                        known.dearer = known.dearer.min(new.dearer);
-                    }
-                    _ => node.reference = NONE,
+            let known = self.references.get_mut(node.reference as usize);
+            match known.zip(reference) {
+                Some((known, new)) if known.end == new.end => {
+                    known.dearer = known.dearer.min(new.dearer);
                 }
-                return at;
+                _ => node.reference = NONE,
             }
-            at = node.next;
+            return at;
         }
         let new = self.node(k, now, tick_stopped);
+        self.known.insert(key, new);
         let node = &mut self.graph.nodes[new as usize];
-        node.next = std::mem::replace(&mut self.heads[k], new);
         if let Some(reference) = reference {
             node.reference = self.references.len() as u32;
             self.references.push(reference);

@@ -69,7 +69,10 @@ const LOOKS_MAX: usize = 8_000_000;
 const REPLANS_MIN: usize = 128;
 
 /// Budget of rounds, in spans, if CPUs have more paths than the search follows.
-const CROWDED_MAX: usize = 50_000;
+const CROWDED_MAX: usize = 250_000;
+
+/// Spans of a long recording: a search of all CPUs that leaves a state out ends there.
+const LONG: usize = 50_000;
 
 /// Returns false once the work must end.
 type GoesOn<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -153,12 +156,15 @@ pub(super) fn plan_among(
         return Some(solver.close(Energy::ZERO));
     }
     if solver.spans <= SPANS_MAX && members.cpus.len() <= CPUS_MAX {
+        let states = if solver.spans > LONG { [states[0], 0] } else { states };
         let plans = draw(members, price, states, goes_on)?;
-        if plans.iter().all(|plan| plan.crowded_spans == 0) {
+        if !plans.is_empty() && plans.iter().all(|plan| plan.crowded_spans == 0) {
             return Some(Joint { plans, slack: Energy::ZERO });
         }
-        let drawn = solver.all_ran(plans, goes_on)?;
-        solver.respond(drawn, goes_on)?;
+        if !plans.is_empty() {
+            let drawn = solver.all_ran(plans, goes_on)?;
+            solver.respond(drawn, goes_on)?;
+        }
     }
     let simplest = solver.cheapest_simple(goes_on)?;
     solver.respond(simplest, goes_on)?;
@@ -170,7 +176,8 @@ pub(super) fn plan_among(
     Some(solver.close(slack))
 }
 
-/// Returns plans found in one search. If no span is crowded, there are no cheaper plans.
+/// Returns plans found in one search, or none if it gave up. If no span is crowded, there are no
+/// cheaper plans.
 fn draw(
     members: &Members<'_>,
     price: Power,
@@ -345,7 +352,7 @@ impl<'a> Solver<'a> {
         let totals = run.close();
         let deep = totals.deep.unwrap_or_default();
         let credited: Energy = deep.iter().map(|(from, to)| credit.between(from, to)).sum();
-        let plan = Plan { energy: totals.energy, ..plan };
+        let plan = Plan { energy: totals.energy, delay: totals.delays.total(), ..plan };
         let cost = totals.energy + self.price.over(plan.delay);
         Some(Planned { plan, cost, credited, deep })
     }
@@ -364,12 +371,7 @@ impl<'a> Solver<'a> {
         loop {
             let choices = each.iter_mut().map(Iterator::next).collect::<Option<Vec<Choices>>>();
             let Some(choices) = choices else { break };
-            let cpus = self.members.cpus.iter().zip(choices);
-            let plans = cpus.map(|((model, input), choices)| {
-                Plan::without_search(model, &input.spans, None, choices, &mut |_| goes_on())
-            });
-            let plans = plans.collect::<Option<Vec<Plan>>>()?;
-            let ran = self.all_ran(plans, goes_on)?;
+            let ran = self.all_ran(choices.into_iter().map(Plan::of).collect(), goes_on)?;
             let cost = self.cost_of(&ran);
             if cost < least {
                 (least, found) = (cost, ran);

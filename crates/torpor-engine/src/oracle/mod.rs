@@ -91,6 +91,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns choices whose cost is not known yet.
+    fn of(choices: Choices) -> Plan {
+        Plan { choices, energy: Energy::ZERO, delay: Duration::ZERO, crowded_spans: 0 }
+    }
+
     /// Returns the plan with given choices, whatever they cost.
     fn without_search(
         model: &CpuModel,

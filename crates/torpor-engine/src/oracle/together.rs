@@ -64,7 +64,7 @@ pub(super) struct Together<'a> {
     live: usize,
     /// More of them are too many.
     limit: usize,
-    /// Most that are kept then.
+    /// Most that are kept then; with none, the search ends.
     kept: usize,
     /// A state that promises to cost more than another by this is left out.
     margin: Energy,
@@ -112,7 +112,8 @@ impl<'a> Together<'a> {
         &mut self.builders[turn.cpu() as usize].graph.nodes[node as usize].state
     }
 
-    /// Returns the plans of the cheapest paths from `start` on, or `None` if `goes_on` returns false.
+    /// Returns the plans of the cheapest paths from `start` on, or none if it keeps no states and has
+    /// too many; `None` if `goes_on` returns false.
     pub(super) fn cheapest(
         mut self,
         start: Instant,
@@ -131,6 +132,9 @@ impl<'a> Together<'a> {
                 return None;
             }
             if self.live > self.limit {
+                if self.kept == 0 {
+                    return Some(Vec::new());
+                }
                 self.keep_best();
             }
             let Reverse((turn, node)) = self.turns.pop().expect("a path leads to the end");
