@@ -71,7 +71,8 @@ const REPLANS_MIN: usize = 128;
 /// Budget of rounds, in spans, if CPUs have more paths than the search follows.
 const CROWDED_MAX: usize = 250_000;
 
-/// Spans of a long recording: a search of all CPUs that leaves a state out ends there.
+/// Spans of a long recording: CPUs do not replan from the first relaxed plans, and a search of all CPUs
+/// that leaves a state out ends there.
 const LONG: usize = 50_000;
 
 /// Returns false once the work must end.
@@ -151,7 +152,8 @@ pub(super) fn plan_among(
 ) -> Option<Joint> {
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
-    solver.respond(relaxed, goes_on)?;
+    let sweeps_max = if solver.spans > LONG { 0 } else { SWEEPS_MAX };
+    solver.respond_in(sweeps_max, relaxed, goes_on)?;
     if solver.is_done() {
         return Some(solver.close(Energy::ZERO));
     }
@@ -382,9 +384,19 @@ impl<'a> Solver<'a> {
 
     /// Replans each CPU in turn for the plans of the others, as long as that pays. Keeps the plans
     /// if they are the cheapest so far.
-    fn respond(&mut self, mut plans: Vec<Planned>, goes_on: GoesOn<'_>) -> Option<()> {
+    fn respond(&mut self, plans: Vec<Planned>, goes_on: GoesOn<'_>) -> Option<()> {
+        self.respond_in(SWEEPS_MAX, plans, goes_on)
+    }
+
+    /// Does the same in so many rounds.
+    fn respond_in(
+        &mut self,
+        sweeps_max: usize,
+        mut plans: Vec<Planned>,
+        goes_on: GoesOn<'_>,
+    ) -> Option<()> {
         let mut cost = self.cost_of(&plans);
-        for _ in 0..SWEEPS_MAX {
+        for _ in 0..sweeps_max {
             let before = cost;
             self.replan(&mut plans, 0, &vec![self.members.span], &mut cost, goes_on)?;
             if cost == before {
