@@ -171,10 +171,11 @@ pub(crate) fn trace_info(
     Ok(Plain(info))
 }
 
-/// Returns the name that a recording has for its machine, and the machine's number of CPUs.
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs; `None`
+/// if it has none.
 #[pyfunction]
-pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<(Option<String>, u32)> {
-    watched(py, None, |_| torpor_engine::machine_named(&path).map_err(trace_error))?
+pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<Option<(String, u32)>> {
+    watched(py, None, |_| torpor_trace::machine_named(&path).map_err(trace_error))?
 }
 
 /// Writes a recording in the format of the new file's name.

@@ -47,7 +47,7 @@ pub use loss::{LossKind, loss_kinds};
 pub use model::*;
 pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
-pub use stream::{Sink, SoFar, Source, read_while, read_within, stream};
+pub use stream::{Sink, SoFar, Source, machine_named, read_while, read_within, stream};
 pub use tracepoint::event_names;
 pub use wakeups::{Wakeups, Woken};
 
@@ -134,10 +134,7 @@ fn parse(
     on_hashed: &(dyn Fn() + Sync),
 ) -> Result<Trace, TraceError> {
     let Input { name, bytes, kallsyms, sha256: known_sha256, stop, held_bytes, max_bytes } = input;
-    if bytes.is_empty() {
-        return Err(TraceError::Empty { name: name.to_owned() });
-    }
-    format::check_head(name, bytes)?;
+    head_format(name, bytes)?;
     let (content, loss) = unpacked(name, bytes, stop, held_bytes, max_bytes)?;
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
@@ -170,6 +167,14 @@ fn parse(
     outcome.map_err(|malformed| malformed.named(name, format.name))?;
     out.meta.sha256 = sha256;
     Ok(out.finish())
+}
+
+/// Returns the format by the head of a file; `None` for an archive.
+fn head_format(name: &str, bytes: &[u8]) -> Result<Option<&'static Format>, TraceError> {
+    if bytes.is_empty() {
+        return Err(TraceError::Empty { name: name.to_owned() });
+    }
+    format::of_head(name, bytes)
 }
 
 /// Unpacks a packed file and returns others as they are, with the loss if unpacking failed midway.

@@ -6,7 +6,7 @@ use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
-use crate::{Input, format, kallsyms_beside, parse};
+use crate::{Input, format, head_format, kallsyms_beside, parse};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -196,6 +196,43 @@ pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace
     let source = Source::open_within(path, max_bytes, go_on)?;
     let trace = source.stream(&mut kept)?;
     Ok(Trace { events: kept.events, ..trace })
+}
+
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs, without
+/// reading more than the first part.
+///
+/// # Errors
+/// As [`read`](crate::read).
+pub fn machine_named(path: &Path) -> Result<Option<(String, u32)>, TraceError> {
+    let source = Source::open_while(path, &|| true)?;
+    let format = head_format(&source.name, &source.bytes)?;
+    if format.is_some_and(|format| !format.names_machine) {
+        return Ok(None);
+    }
+    // Nobody sees the hash.
+    let source = Source { sha256: OnceLock::from(String::new()), ..source };
+    let mut named = Named::default();
+    let read = source.stream(&mut named);
+    let (name, cpu_count) = match (named.0, read) {
+        (_, Ok(Trace { meta, .. })) => (meta.machine, meta.cpu_count),
+        (Some(found), Err(TraceError::Stopped { .. })) => found,
+        (_, Err(error)) => return Err(error),
+    };
+    Ok(name.map(|name| (name, cpu_count)))
+}
+
+/// Finds a recording's machine in its first part.
+#[derive(Default)]
+struct Named(Option<(Option<String>, u32)>);
+
+impl Sink for Named {
+    fn events(&mut self, _: Vec<Event>, so_far: &SoFar<'_>) {
+        self.0.get_or_insert((so_far.machine.map(str::to_owned), so_far.cpu_count));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// Keeps all events.
