@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use torpor_engine::input::Draft;
 use torpor_engine::timeline::Folding;
-use torpor_engine::{Progress, RecordedUsage, TraceInfo};
+use torpor_engine::{RecordedUsage, TraceInfo};
 use torpor_governor::{BuiltinBoost, Catalog};
 use torpor_machine::platform::ImportOptions;
 use torpor_machine::units::CpuId;
@@ -182,7 +182,7 @@ pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<Option<(S
 #[pyfunction]
 pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
     watched(py, None, |watch| {
-        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let trace = torpor_engine::whole(&path, watch).map_err(engine_error)?;
         torpor_sim::record::write(&trace, &out).map_err(sim_error)
     })?
 }

@@ -149,8 +149,7 @@ impl Streaming {
 
     fn finish(mut self) -> Trace {
         self.pipe.finish(&mut self.out);
-        let hash = self.hash.finalize();
-        self.out.meta.sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.out.meta.sha256 = crate::hex(&self.hash.finalize());
         self.out.finish()
     }
 }

@@ -15,9 +15,14 @@
 // A damaged file may hold any number.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+// Test code that is shared with `tests/` uses this crate's name.
+#[cfg(test)]
+extern crate self as torpor_trace;
+
 mod archive;
 mod builder;
 mod bytes;
+mod cached;
 mod cursor;
 mod error;
 mod feed;
@@ -39,6 +44,7 @@ mod trace_dat;
 mod tracepoint;
 mod wakeups;
 
+pub use cached::Cache;
 pub use error::TraceError;
 pub use feed::{Feed, Part};
 pub use format::{Format, formats, what};
@@ -221,7 +227,11 @@ fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn() + Sync)) -> String {
         hash.update(part);
         on_hashed();
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads events without hashing, on the caller's core, for benchmarks.

@@ -3,13 +3,14 @@
 
 use crate::builder::{Batch, Builder, EVENT_HELD_BYTES};
 use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
+use crate::cached::{Cache, Place};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
 use crate::{Input, format, head_format, kallsyms_beside, parse};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// Batches by which the reader may be ahead of the consumer.
@@ -66,6 +67,9 @@ pub struct Source {
     kallsyms: Option<Bytes>,
     /// Set by the first complete read.
     sha256: OnceLock<String>,
+    cache: Option<Cache>,
+    /// Name of its file in the cache.
+    cached_name: OnceLock<String>,
 }
 
 impl Source {
@@ -90,7 +94,26 @@ impl Source {
             max_bytes,
             kallsyms: kallsyms_beside(path, go_on)?,
             sha256: OnceLock::new(),
+            cache: None,
+            cached_name: OnceLock::new(),
         })
+    }
+
+    /// Uses a cache of parsed recordings, for as long as its folder can be used. The events do not
+    /// depend on it.
+    pub fn cached(self, cache: Option<Cache>) -> Source {
+        Source { cache, ..self }
+    }
+
+    /// Reads the recording into memory, until `go_on` returns false.
+    ///
+    /// # Errors
+    /// As [`read`](crate::read), [`TraceError::Stopped`] on cancellation, and
+    /// [`TraceError::OverMemory`].
+    pub fn read(&self, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
+        let mut kept = Kept { events: Vec::new(), go_on };
+        let trace = self.stream(&mut kept)?;
+        Ok(Trace { events: kept.events, ..trace })
     }
 
     /// Reads the recording like [`read`](crate::read), passes its events to the sink, and returns
@@ -107,20 +130,8 @@ impl Source {
         let total_bytes = bytes.len() as u64;
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let stop = Stop::default();
-        let input = Input {
-            name: &self.name,
-            bytes,
-            kallsyms: self.kallsyms.as_deref(),
-            sha256: self.sha256.get().map(String::as_str),
-            stop: &stop,
-            held_bytes: bytes.held_bytes(),
-            max_bytes: self.max_bytes,
-        };
         std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let builder = |format| Builder::sending(format, stop.clone(), sender);
-                parse(input, builder, &|| bytes.release())
-            });
+            let reader = scope.spawn(|| self.pass(sender, &stop));
             let mut names = Names::default();
             let mut released_bytes = 0;
             let mut is_over_memory = false;
@@ -169,6 +180,74 @@ impl Source {
             Ok(trace)
         })
     }
+
+    /// Passes the events on from the cache, or else from the recording.
+    fn pass(&self, batches: SyncSender<Batch>, stop: &Stop) -> Result<Trace, TraceError> {
+        let bytes = &self.bytes;
+        let place = || self.cache.as_ref()?.open(bytes, self.kallsyms.as_deref());
+        let Some(place) = place() else { return self.parse(batches, stop) };
+        let name = || {
+            let name = place.name(bytes, stop, &|| bytes.release())?;
+            Some(self.cached_name.get_or_init(|| name).clone())
+        };
+        let known = match self.cached_name.get() {
+            None if place.is_likely() => name(),
+            known => known.cloned(),
+        };
+        match known.as_ref().and_then(|name| place.find(name)) {
+            _ if stop.is_set() => Err(TraceError::Stopped { name: self.name.clone() }),
+            Some(cached) => cached.send(&batches, bytes.held_bytes(), stop),
+            None => self.parse_and_keep(&place, || known.or_else(name), batches, stop),
+        }
+    }
+
+    fn parse(&self, batches: SyncSender<Batch>, stop: &Stop) -> Result<Trace, TraceError> {
+        let bytes = &self.bytes;
+        let input = Input {
+            name: &self.name,
+            bytes,
+            kallsyms: self.kallsyms.as_deref(),
+            sha256: self.sha256.get().map(String::as_str),
+            stop,
+            held_bytes: bytes.held_bytes(),
+            max_bytes: self.max_bytes,
+        };
+        let builder = |format| Builder::sending(format, stop.clone(), batches);
+        parse(input, builder, &|| bytes.release())
+    }
+
+    /// Parses the recording, and writes its events to the cache. If that fails, a later reading
+    /// parses it again.
+    fn parse_and_keep(
+        &self,
+        place: &Place,
+        name: impl FnOnce() -> Option<String> + Send,
+        batches: SyncSender<Batch>,
+        stop: &Stop,
+    ) -> Result<Trace, TraceError> {
+        let (sender, parsed) = sync_channel(BATCHES_AHEAD);
+        std::thread::scope(|scope| {
+            let parser = scope.spawn(|| self.parse(sender, stop));
+            let name = scope.spawn(name);
+            let mut writing = place.create().ok();
+            for batch in parsed {
+                if !batch.events.is_empty() {
+                    writing = writing
+                        .take()
+                        .and_then(|mut writing| writing.add(&batch).is_ok().then_some(writing));
+                }
+                // As the builder does.
+                let _ = batches.send(batch);
+            }
+            let trace = parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let name = name.join().expect("hashing bytes does not fail");
+            let whole = writing.zip(name).filter(|_| self.bytes.are_unchanged());
+            if let Some((writing, name)) = whole {
+                let _ = writing.finish(&trace, place, &name);
+            }
+            Ok(trace)
+        })
+    }
 }
 
 /// Reads a recording once; see [`Source::stream`].
@@ -192,10 +271,7 @@ pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read_while`], and [`TraceError::OverMemory`].
 pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
-    let mut kept = Kept { events: Vec::new(), go_on };
-    let source = Source::open_within(path, max_bytes, go_on)?;
-    let trace = source.stream(&mut kept)?;
-    Ok(Trace { events: kept.events, ..trace })
+    Source::open_within(path, max_bytes, go_on)?.read(go_on)
 }
 
 /// Returns the name that a recording has for its machine, and the machine's number of CPUs, without

@@ -58,7 +58,7 @@ fn assert_same(whole: &Trace, rest: &Trace, collected: &Collected) {
 
 /// Returns a recording of four CPUs with different event rates, so that a page of the slowest spans
 /// many of the fastest. The clock is 3 ms ahead of the timers'.
-fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
+pub fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
     let cpus = (0..4u64).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
         for index in 0..events_per_cpu >> (2 * cpu) {
