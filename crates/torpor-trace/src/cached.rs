@@ -18,7 +18,7 @@
 //! results show, is in the file.
 
 use crate::builder::Batch;
-use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
+use crate::bytes::{Bytes, HELD_MAX_BYTES};
 use crate::error::TraceError;
 use crate::huge;
 use crate::model::{Event, Trace};
@@ -77,11 +77,10 @@ impl Cache {
         let folder = CacheFolder::open(self.folder.clone()).ok()?;
         let recordings = folder.path().join(RECORDINGS);
         DirBuilder::new().recursive(true).mode(0o700).create(&recordings).ok()?;
-        let start = format!("{length}-");
         let mut hash = Hasher::new();
         hash.update(READERS.as_bytes());
         hash.update(blake3::hash(kallsyms.unwrap_or_default()).as_bytes());
-        Some(Place { folder, recordings, start, hash, all_max_bytes: self.all_max_bytes })
+        Some(Place { folder, recordings, length, hash, all_max_bytes: self.all_max_bytes })
     }
 }
 
@@ -89,8 +88,7 @@ impl Cache {
 pub(crate) struct Place {
     folder: CacheFolder,
     recordings: PathBuf,
-    /// Start of its file's name.
-    start: String,
+    length: u64,
     /// Hash of what its events depend on besides its bytes.
     hash: Hasher,
     all_max_bytes: u64,
@@ -99,27 +97,20 @@ pub(crate) struct Place {
 impl Place {
     /// Returns true if a recording of this length is there.
     pub(crate) fn is_likely(&self) -> bool {
+        let start = format!("{}-", self.length);
         let mut entries = fs::read_dir(&self.recordings).into_iter().flatten().flatten();
-        entries.any(|entry| entry.file_name().as_encoded_bytes().starts_with(self.start.as_bytes()))
+        entries.any(|entry| entry.file_name().as_encoded_bytes().starts_with(start.as_bytes()))
     }
 
-    /// Returns the name of the recording's file; `None` if `stop` is set. `on_hashed` is called
-    /// after each [`STEP_BYTES`].
-    pub(crate) fn name(
-        &self,
-        recording: &[u8],
-        stop: &Stop,
-        on_hashed: &dyn Fn(),
-    ) -> Option<String> {
-        let mut hash = self.hash.clone();
-        for part in recording.chunks(STEP_BYTES) {
-            hash.update(part);
-            on_hashed();
-            if stop.is_set() {
-                return None;
-            }
-        }
-        Some(format!("{}{}", self.start, hash.finalize()))
+    /// Returns the hash to which the recording's bytes are added.
+    pub(crate) fn hash(&self) -> Hasher {
+        self.hash.clone()
+    }
+
+    /// Returns the name of the recording's file if the hash has all of the recording.
+    pub(crate) fn name(&self, hash: &Hasher) -> Option<String> {
+        let is_whole = hash.count().checked_sub(self.hash.count()) == Some(self.length);
+        is_whole.then(|| format!("{}-{}", self.length, hash.finalize()))
     }
 
     /// Returns the file of this name. One that is damaged is removed.

@@ -123,7 +123,7 @@ impl Feed {
                 let (held_bytes, bytes) = (bytes.len() as u64, &bytes);
                 let input =
                     Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
-                parse(input, |format| Builder::new(format, stop.clone()), &|| ())
+                parse(input, |format| Builder::new(format, stop.clone()), &|_| ())
             }
             State::Pipe(streaming) => Ok(streaming.finish()),
         }

@@ -98,7 +98,7 @@ pub fn read_with_kallsyms(
     let max_bytes = *HELD_MAX_BYTES;
     let (sha256, held_bytes) = (None, 0);
     let input = Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
-    parse(input, |format| Builder::new(format, stop.clone()), &|| ())
+    parse(input, |format| Builder::new(format, stop.clone()), &|_| ())
 }
 
 /// Returns the default limit of a recording's memory, in bytes: half of the machine's, and at most
@@ -132,12 +132,12 @@ struct Input<'a> {
     max_bytes: u64,
 }
 
-/// Reads a recording into the builder that `builder` makes for the format's name. `on_hashed` is
-/// called after every [`STEP_BYTES`] that were hashed.
+/// Reads a recording into the builder that `builder` makes for the format's name. `on_hashed` takes
+/// each part that was hashed, [`STEP_BYTES`] long.
 fn parse(
     input: Input<'_>,
     builder: impl FnOnce(&'static str) -> Builder,
-    on_hashed: &(dyn Fn() + Sync),
+    on_hashed: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Trace, TraceError> {
     let Input { name, bytes, kallsyms, sha256: known_sha256, stop, held_bytes, max_bytes } = input;
     head_format(name, bytes)?;
@@ -218,14 +218,14 @@ fn unpacked<'a>(
 /// tens of kB.
 const PARALLEL_MIN_BYTES: usize = 256 << 10;
 
-fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn() + Sync)) -> String {
+fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn(&[u8]) + Sync)) -> String {
     let mut hash = Sha256::new();
     for part in bytes.chunks(STEP_BYTES) {
         if stop.is_set() {
             break;
         }
         hash.update(part);
-        on_hashed();
+        on_hashed(part);
     }
     hex(&hash.finalize())
 }

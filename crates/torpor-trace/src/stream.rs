@@ -8,9 +8,10 @@ use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
 use crate::{Input, format, head_format, kallsyms_beside, parse};
+use blake3::Hasher;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Batches by which the reader may be ahead of the consumer.
@@ -185,23 +186,36 @@ impl Source {
     fn pass(&self, batches: SyncSender<Batch>, stop: &Stop) -> Result<Trace, TraceError> {
         let bytes = &self.bytes;
         let place = || self.cache.as_ref()?.open(bytes, self.kallsyms.as_deref());
-        let Some(place) = place() else { return self.parse(batches, stop) };
-        let name = || {
-            let name = place.name(bytes, stop, &|| bytes.release())?;
-            Some(self.cached_name.get_or_init(|| name).clone())
-        };
-        let known = match self.cached_name.get() {
-            None if place.is_likely() => name(),
-            known => known.cloned(),
-        };
-        match known.as_ref().and_then(|name| place.find(name)) {
+        let Some(place) = place() else { return self.parse(batches, stop, &|_| ()) };
+        if self.cached_name.get().is_none() && place.is_likely() {
+            let mut hash = place.hash();
+            for part in bytes.chunks(STEP_BYTES).take_while(|_| !stop.is_set()) {
+                hash.update(part);
+                bytes.release();
+            }
+            self.note_name(&place, &hash);
+        }
+        match self.cached_name.get().and_then(|name| place.find(name)) {
             _ if stop.is_set() => Err(TraceError::Stopped { name: self.name.clone() }),
             Some(cached) => cached.send(&batches, bytes.held_bytes(), stop),
-            None => self.parse_and_keep(&place, || known.or_else(name), batches, stop),
+            None => self.parse_and_keep(&place, batches, stop),
         }
     }
 
-    fn parse(&self, batches: SyncSender<Batch>, stop: &Stop) -> Result<Trace, TraceError> {
+    /// Notes the recording's name in the cache if all of it was hashed.
+    fn note_name(&self, place: &Place, hash: &Hasher) {
+        if let Some(name) = place.name(hash) {
+            self.cached_name.get_or_init(|| name);
+        }
+    }
+
+    /// Parses the recording. `on_hashed` takes its parts, unless its hash is known.
+    fn parse(
+        &self,
+        batches: SyncSender<Batch>,
+        stop: &Stop,
+        on_hashed: &(dyn Fn(&[u8]) + Sync),
+    ) -> Result<Trace, TraceError> {
         let bytes = &self.bytes;
         let input = Input {
             name: &self.name,
@@ -213,7 +227,10 @@ impl Source {
             max_bytes: self.max_bytes,
         };
         let builder = |format| Builder::sending(format, stop.clone(), batches);
-        parse(input, builder, &|| bytes.release())
+        parse(input, builder, &|part| {
+            on_hashed(part);
+            bytes.release();
+        })
     }
 
     /// Parses the recording, and writes its events to the cache. If that fails, a later reading
@@ -221,14 +238,18 @@ impl Source {
     fn parse_and_keep(
         &self,
         place: &Place,
-        name: impl FnOnce() -> Option<String> + Send,
         batches: SyncSender<Batch>,
         stop: &Stop,
     ) -> Result<Trace, TraceError> {
         let (sender, parsed) = sync_channel(BATCHES_AHEAD);
-        std::thread::scope(|scope| {
-            let parser = scope.spawn(|| self.parse(sender, stop));
-            let name = scope.spawn(name);
+        let hash = Mutex::new(place.hash());
+        let on_hashed = |part: &[u8]| {
+            if self.cached_name.get().is_none() {
+                hash.lock().unwrap_or_else(PoisonError::into_inner).update(part);
+            }
+        };
+        let (trace, writing) = std::thread::scope(|scope| {
+            let parser = scope.spawn(|| self.parse(sender, stop, &on_hashed));
             let mut writing = place.create().ok();
             for batch in parsed {
                 if !batch.events.is_empty() {
@@ -239,14 +260,15 @@ impl Source {
                 // As the builder does.
                 let _ = batches.send(batch);
             }
-            let trace = parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            let name = name.join().expect("hashing bytes does not fail");
-            let whole = writing.zip(name).filter(|_| self.bytes.are_unchanged());
-            if let Some((writing, name)) = whole {
-                let _ = writing.finish(&trace, place, &name);
-            }
-            Ok(trace)
-        })
+            let parsed = parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            parsed.map(|trace| (trace, writing))
+        })?;
+        self.note_name(place, &hash.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let whole = writing.filter(|_| self.bytes.are_unchanged());
+        if let Some((writing, name)) = whole.zip(self.cached_name.get()) {
+            let _ = writing.finish(&trace, place, name);
+        }
+        Ok(trace)
     }
 }
 
