@@ -2,9 +2,13 @@
 """Recordings that were parsed before come from the cache, and change nothing."""
 
 import json
+import os
+import resource
 from pathlib import Path
 
 import pytest
+
+from processes import TORPOR, ran
 
 REPLAY = ("replay", "-p", "pixel6", "-g", "menu", "-g", "oracle", "--format", "json")
 #: Just over the length from which a recording is cached.
@@ -46,6 +50,19 @@ def test_second_replay_has_the_result_of_the_first(torpor, text, cache):
     assert json.loads(first)["traces"][0]["trace"]["sha256"]
     kept.write_bytes(kept.read_bytes()[:-1])
     assert replay(cache) == first
+
+
+def test_a_full_disk_is_no_error(text, cache):
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
+
+    command = (*TORPOR, "trace", "info", str(text))
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    full = ran(*command, env=env, preexec_fn=fill)
+    assert not full.returncode and not full.stderr
+    for folder in ("recordings", "scratch"):
+        assert not any((cache / "torpor" / folder).iterdir())
+    assert ran(*command, env=env).stdout == full.stdout
 
 
 def test_every_command_reads_the_same_from_the_cache(torpor, text, cache, tmp_path):
