@@ -17,17 +17,17 @@
 //! Both hashes are BLAKE3: SHA-256 takes as long as parsing. The recording's own SHA-256, which
 //! results show, is in the file.
 
-use crate::builder::Batch;
+use crate::Input;
+use crate::builder::{Batch, EVENT_HELD_BYTES};
 use crate::bytes::{Bytes, HELD_MAX_BYTES};
 use crate::error::TraceError;
 use crate::huge;
 use crate::model::{Event, Trace};
-use crate::stop::Stop;
 use blake3::{Hasher, OUT_LEN};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
@@ -192,7 +192,7 @@ impl Writing {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let rest_bytes = self.room_bytes.checked_sub(bytes.len() as u64);
-        self.room_bytes = rest_bytes.ok_or(io::ErrorKind::FileTooLarge)?;
+        self.room_bytes = rest_bytes.ok_or(ErrorKind::FileTooLarge)?;
         self.hash.update(bytes);
         self.file.write_all(bytes)
     }
@@ -225,21 +225,23 @@ impl Cached {
         is_whole.then(|| Cached { name: path.display().to_string(), bytes })
     }
 
-    /// Passes the events on as the reader did. `held_bytes` is the memory of the recording's bytes.
+    /// Passes the events of `input` on as the reader did.
     pub(crate) fn send(
         &self,
+        input: &Input<'_>,
         batches: &SyncSender<Batch>,
-        held_bytes: u64,
-        stop: &Stop,
     ) -> Result<Trace, TraceError> {
-        let name = || self.name.clone();
-        let sent = self.frames().and_then(|frames| frames.send(batches, held_bytes, stop));
+        let sent = self.frames().and_then(|frames| frames.send(input, batches));
         // First, as events or errors may come from the guard's zeros.
         self.bytes.check(&self.name)?;
-        match sent {
-            _ if stop.is_set() => Err(TraceError::Stopped { name: name() }),
-            sent => sent.map_err(|source| TraceError::Io { name: name(), source }),
+        let name = input.name.to_owned();
+        if input.stop.is_set() {
+            return Err(TraceError::Stopped { name });
         }
+        sent.map_err(|source| match source.kind() {
+            ErrorKind::OutOfMemory => TraceError::OverMemory { name, max_bytes: input.max_bytes },
+            _ => TraceError::Io { name: self.name.clone(), source },
+        })
     }
 
     fn frames(&self) -> io::Result<Frames<'_>> {
@@ -257,18 +259,18 @@ struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    fn send(
-        mut self,
-        batches: &SyncSender<Batch>,
-        held_bytes: u64,
-        stop: &Stop,
-    ) -> io::Result<Trace> {
+    fn send(mut self, input: &Input<'_>, batches: &SyncSender<Batch>) -> io::Result<Trace> {
+        let &Input { stop, held_bytes, max_bytes, .. } = input;
+        let events_max = max_bytes.saturating_sub(held_bytes) / EVENT_HELD_BYTES;
         while let Some((count, mut batch)) = self.next::<Option<(usize, Batch)>>()? {
-            batch.held_bytes = held_bytes;
-            batch.events = self.events(count)?;
             if stop.is_set() {
-                return Err(io::ErrorKind::Interrupted.into());
+                return Err(ErrorKind::Interrupted.into());
             }
+            if count as u64 > events_max {
+                return Err(ErrorKind::OutOfMemory.into());
+            }
+            batch.events = self.events(count)?;
+            batch.held_bytes = held_bytes;
             // This fails if the receiver is gone; the rest is then read for its summary alone.
             let _ = batches.send(batch);
         }
@@ -303,8 +305,7 @@ impl<'a> Frames<'a> {
     }
 
     fn take(&mut self, bytes: usize) -> io::Result<&'a [u8]> {
-        let (taken, rest) =
-            self.rest.split_at_checked(bytes).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(ErrorKind::UnexpectedEof)?;
         self.rest = rest;
         Ok(taken)
     }
@@ -318,6 +319,7 @@ mod events;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Stop;
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
     use std::sync::mpsc::sync_channel;
@@ -335,7 +337,10 @@ mod tests {
         }
         writing.finish(&traces[0], &place, "name").unwrap();
         let (sender, batches) = sync_channel(traces.len());
-        let trace = place.find("name").unwrap().send(&sender, 0, &Stop::default()).unwrap();
+        let (name, kallsyms, sha256, stop) = ("recording", None, None, &Stop::default());
+        let (bytes, held_bytes, max_bytes) = (b"", 0, u64::MAX);
+        let input = Input { name, bytes, kallsyms, sha256, stop, held_bytes, max_bytes };
+        let trace = place.find("name").unwrap().send(&input, &sender).unwrap();
         drop(sender);
         (batches.into_iter().map(|batch| batch.events).collect(), trace)
     }

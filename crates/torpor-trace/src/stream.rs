@@ -197,7 +197,7 @@ impl Source {
         }
         match self.cached_name.get().and_then(|name| place.find(name)) {
             _ if stop.is_set() => Err(TraceError::Stopped { name: self.name.clone() }),
-            Some(cached) => cached.send(&batches, bytes.held_bytes(), stop),
+            Some(cached) => cached.send(&self.input(stop), &batches),
             None => self.parse_and_keep(&place, batches, stop),
         }
     }
@@ -209,27 +209,29 @@ impl Source {
         }
     }
 
-    /// Parses the recording. `on_hashed` takes its parts, unless its hash is known.
+    fn input<'a>(&'a self, stop: &'a Stop) -> Input<'a> {
+        Input {
+            name: &self.name,
+            bytes: &self.bytes,
+            kallsyms: self.kallsyms.as_deref(),
+            sha256: self.sha256.get().map(String::as_str),
+            stop,
+            held_bytes: self.bytes.held_bytes(),
+            max_bytes: self.max_bytes,
+        }
+    }
+
+    /// Parses the recording. `on_hashed` takes its parts, unless its SHA-256 is known.
     fn parse(
         &self,
         batches: SyncSender<Batch>,
         stop: &Stop,
         on_hashed: &(dyn Fn(&[u8]) + Sync),
     ) -> Result<Trace, TraceError> {
-        let bytes = &self.bytes;
-        let input = Input {
-            name: &self.name,
-            bytes,
-            kallsyms: self.kallsyms.as_deref(),
-            sha256: self.sha256.get().map(String::as_str),
-            stop,
-            held_bytes: bytes.held_bytes(),
-            max_bytes: self.max_bytes,
-        };
         let builder = |format| Builder::sending(format, stop.clone(), batches);
-        parse(input, builder, &|part| {
+        parse(self.input(stop), builder, &|part| {
             on_hashed(part);
-            bytes.release();
+            self.bytes.release();
         })
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A recording from the cache is the recording.
 
+use crate::input::GUARDS;
 use crate::stream::long;
 use crate::support::dat::X86_64;
 use crate::support::dat_sample::dat;
@@ -250,6 +251,7 @@ impl Sink for Spoiling<'_> {
 
 #[test]
 fn only_whole_unchanged_recordings_are_cached() {
+    let _guards = GUARDS.read();
     let folder = Folder::new();
     let path = folder.saved("long.dat", &long(1_600_000, "none").bytes());
     let is_stopped = |stops| {
@@ -265,6 +267,22 @@ fn only_whole_unchanged_recordings_are_cached() {
     assert!(!is_stopped(false));
     assert_eq!(folder.files().len(), 1);
     assert!(is_stopped(true), "a reading from the cache");
+}
+
+#[test]
+fn memory_is_bounded_as_in_parsing() {
+    let folder = Folder::new();
+    let path = own_trace("plain.data");
+    let count = torpor_trace::read(&path).unwrap().events.len() as u64;
+    passed(&folder.source(&path));
+    for (max_bytes, fits) in [(100 * count, false), (400 * count, true)] {
+        for cache in [None, Some(folder.cache())] {
+            let source = Source::open_within(&path, max_bytes, &|| true).unwrap().cached(cache);
+            let read = source.read(&|| true);
+            let is_over = matches!(read, Err(TraceError::OverMemory { .. }));
+            assert_eq!((read.is_ok(), is_over), (fits, !fits), "{max_bytes}");
+        }
+    }
 }
 
 #[test]
