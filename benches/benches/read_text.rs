@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures the reading of ftrace text against the cheapest way to read lines, and against a regular
-//! expression of Python that finds a line's columns.
+//! expression of Python that finds a line's columns; and a second reading, from the cache, against
+//! the first.
 //!
 //! `cargo bench -p torpor-benches --bench read_text`. Exits with status 1 below 300 MB/s on one core.
 //!
@@ -11,11 +12,16 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Duration;
-use torpor_benches::{Limit, aim, best_cpu, require};
+use torpor_benches::{Limit, aim, best_cpu, process_cpu_s, require};
+use torpor_trace::{Cache, Event, Sink, SoFar, Source};
 
 /// Multiple of the speed of Python's `re`.
 const AIM: f64 = 6.0;
 const GOAL_MB_PER_S: f64 = 300.0;
+/// CPU time of a second reading, as a part of the first's, and of the first, as a multiple of one
+/// that fills no cache.
+const AGAIN_AIM: f64 = 0.3;
+const FILLING_AIM: f64 = 1.5;
 const INPUT_BYTES: usize = 64 << 20;
 const ROUNDS: usize = 7;
 const TICK_US: u64 = 4_000;
@@ -115,6 +121,39 @@ fn python(text: &str, lines: usize) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds.parse().ok()?))
 }
 
+/// Takes events and forgets them.
+struct Forget;
+
+impl Sink for Forget {
+    fn events(&mut self, events: Vec<Event>, _: &SoFar<'_>) {
+        black_box(events);
+    }
+}
+
+/// Returns the CPU time of reading the text without a cache, with an empty one, and again.
+fn readings(text: &str) -> [f64; 3] {
+    let folder = std::env::temp_dir().join(format!("torpor-bench-again-{}", std::process::id()));
+    let cached = folder.join("cache");
+    std::fs::create_dir(&folder).expect("the temporary directory is writable");
+    let path = folder.join("trace.txt");
+    std::fs::write(&path, text).expect("the temporary directory has room");
+    let cache = Cache { folder: cached.clone(), recording_min_bytes: 0, all_max_bytes: u64::MAX };
+    let read = |cache: Option<&Cache>| {
+        let start = process_cpu_s();
+        let source = Source::open_while(&path, &|| true).expect("it was written");
+        source.cached(cache.cloned()).stream(&mut Forget).expect("it is a trace");
+        process_cpu_s() - start
+    };
+    let rounds = (0..ROUNDS).map(|_| {
+        let _ = std::fs::remove_dir_all(&cached);
+        [read(None), read(Some(&cache)), read(Some(&cache))]
+    });
+    let least = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|index| a[index].min(b[index]));
+    let took = rounds.reduce(least).expect("there are rounds");
+    std::fs::remove_dir_all(&folder).expect("it was made");
+    took
+}
+
 fn main() {
     let text = input();
     let bytes = text.as_bytes();
@@ -148,5 +187,11 @@ fn main() {
         }
         None => println!("not run: the comparison with Python's re, as python3 is absent"),
     }
+    let [plain, first, second] = readings(&text);
+    println!(
+        "readings: {plain:.3} s of CPU, {first:.3} s with an empty cache, {second:.3} s again"
+    );
+    aim("ftrace text, a second reading to the first", second / first, Limit::NotAbove(AGAIN_AIM));
+    aim("ftrace text, a first to none cached", first / plain, Limit::NotAbove(FILLING_AIM));
     require("ftrace text, MB/s", parse, Limit::NotBelow(GOAL_MB_PER_S));
 }

@@ -51,8 +51,8 @@ pub use options::{
 };
 pub use outcome::Outcome;
 pub use pool::on_threads;
-pub use reading::{Loaded, stream};
-pub use recorded::{RecordedCpu, RecordedState, RecordedUsage, machine_named};
+pub use reading::{Loaded, stream, whole};
+pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{
     asks_for_oracle, check_disabled_states, check_latency_limits, describe_governor, run, run_on,
     spans_of,

@@ -3,7 +3,7 @@
 //!
 //! The first pass gives the spans and what ended the sleeps, a second one the task information of
 //! each span, which depends on the highest frequency of the whole recording. A recording of one part
-//! stays in memory for the second pass; a longer one is read again.
+//! stays in memory for the second pass; a longer one is read again. Both use the user's cache.
 
 use crate::causes::Causes;
 use crate::error::EngineError;
@@ -15,7 +15,7 @@ use crate::timeline::Folding;
 use crate::trace_info::TraceInfo;
 use std::path::Path;
 use torpor_machine::platform::Platform;
-use torpor_trace::{Event, Sink, SoFar, Source, Trace, TraceError};
+use torpor_trace::{Cache, Event, Sink, SoFar, Source, Trace, TraceError};
 
 /// The first events of a recording.
 #[derive(Default)]
@@ -49,7 +49,8 @@ impl Loaded {
     ) -> Result<Loaded, EngineError> {
         let go_on = || !progress.cancelled();
         let max_bytes = max_bytes.unwrap_or(torpor_trace::held_max_bytes());
-        let trace = torpor_trace::read_within(path, max_bytes, &go_on).map_err(error)?;
+        let source = Source::open_within(path, max_bytes, &go_on).map_err(error)?;
+        let trace = source.cached(Cache::of_user()).read(&go_on).map_err(error)?;
         let rest_bytes = max_bytes.saturating_sub(bytes_of(&trace.events) as u64);
         Ok(Loaded::of(&path.display().to_string(), trace, rest_bytes))
     }
@@ -78,12 +79,16 @@ fn bytes_of(events: &Vec<Event>) -> usize {
 
 /// Opens a recording; a pipe is waited for.
 pub(crate) fn open(path: &Path, progress: &dyn Progress) -> Result<Source, EngineError> {
-    Source::open_while(path, &|| !progress.cancelled()).map_err(error)
+    let source = Source::open_while(path, &|| !progress.cancelled()).map_err(error)?;
+    Ok(source.cached(Cache::of_user()))
 }
 
 /// Reads a recording with all its events.
-pub(crate) fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError> {
-    torpor_trace::read_while(path, &|| !progress.cancelled()).map_err(error)
+///
+/// # Errors
+/// See [`torpor_trace::read`].
+pub fn whole(path: &Path, progress: &dyn Progress) -> Result<Trace, EngineError> {
+    open(path, progress)?.read(&|| !progress.cancelled()).map_err(error)
 }
 
 /// Reads a recording into a sink, in parts.

@@ -4,9 +4,8 @@
 use crate::timeline::{Change, Fold, Moment, Sleep, Timeline};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
 use torpor_machine::units::{CpuId, Instant};
-use torpor_trace::{Event, Sink, SoFar, Trace, TraceError};
+use torpor_trace::Event;
 
 /// One CPU of a recording. A sleep counts if the recording has both its ends.
 #[derive(Clone, Debug, Serialize)]
@@ -29,35 +28,6 @@ pub struct RecordedState {
     pub usage: u64,
     /// From the entry events to the exit events.
     pub time_ns: i64,
-}
-
-/// Finds a recording's machine in its first part.
-#[derive(Default)]
-struct Named(Option<(Option<String>, u32)>);
-
-impl Sink for Named {
-    fn events(&mut self, _: Vec<Event>, so_far: &SoFar<'_>) {
-        self.0.get_or_insert((so_far.machine.map(str::to_owned), so_far.cpu_count));
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-/// Returns the name that a recording has for its machine, and the machine's number of CPUs, without
-/// reading more than the first part.
-///
-/// # Errors
-/// See [`torpor_trace::read`].
-pub fn machine_named(path: &Path) -> Result<(Option<String>, u32), TraceError> {
-    let mut named = Named::default();
-    let read = torpor_trace::stream(path, &mut named);
-    match (named.0, read) {
-        (_, Ok(Trace { meta, .. })) => Ok((meta.machine, meta.cpu_count)),
-        (Some(found), Err(TraceError::Stopped { .. })) => Ok(found),
-        (_, Err(error)) => Err(error),
-    }
 }
 
 /// Counts the sleeps of a recording while it is read.
@@ -130,7 +100,7 @@ mod tests {
     use super::*;
     use crate::timeline::Folding;
     use torpor_machine::units::StateIdx;
-    use torpor_trace::{Carries, EventKind, Names};
+    use torpor_trace::{Carries, EventKind, Names, Sink, SoFar};
 
     #[test]
     fn a_sleep_counts_with_both_ends() {

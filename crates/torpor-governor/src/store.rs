@@ -2,26 +2,22 @@
 //! The cache on disk. An entry is a folder, named by a hash of its inputs, with checksums of its
 //! files. It is published atomically; processes in different PID namespaces can share the cache.
 //!
-//! Cached files are run as code, so the folder must belong to the user, must not be writable by
-//! others, and must not be a symbolic link. Otherwise a temporary folder replaces it.
+//! A temporary folder replaces the user's if that cannot be used; see
+//! [`cache`](torpor_machine::cache).
 
 use crate::GovernorError;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tempfile::TempDir;
+pub use torpor_machine::cache::Scratch;
+use torpor_machine::cache::{CacheFolder, default_folder};
 use torpor_machine::units::{read_regular, shown};
 
 /// File in each entry, with the SHA-256 and the name of the other files.
 const SUMS: &str = "SHA256SUMS";
-/// Folder for files that are not yet published.
-const SCRATCH: &str = "scratch";
-/// Prefix of Torpor's names in the system's temporary folder.
-const PRIVATE_PREFIX: &str = "torpor-";
 /// Attempts to publish an entry; others could damage it again each time.
 const TRIES: usize = 4;
 
@@ -37,7 +33,7 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Root {
-    path: PathBuf,
+    folder: CacheFolder,
     /// Temporary folder with the cache, if the user's cannot be used.
     _private: Option<Scratch>,
 }
@@ -64,7 +60,7 @@ impl Store {
         what: &str,
         make: impl FnOnce() -> Result<Files, GovernorError>,
     ) -> Result<Entry, GovernorError> {
-        let home = self.root()?.join(kind).join(key);
+        let home = self.root()?.path().join(kind).join(key);
         match load(&home) {
             Ok(Some(files)) => return Ok(Entry { path: home, files }),
             Ok(None) => {}
@@ -80,8 +76,8 @@ impl Store {
 
     /// Creates a folder for exclusive use, deleted on drop.
     pub fn scratch(&self) -> Result<Scratch, GovernorError> {
-        let place = self.root()?.join(SCRATCH);
-        Scratch::new(&place, "").map_err(|e| cache_error(&place, e))
+        let folder = self.root()?;
+        folder.scratch().map_err(|e| cache_error(folder.path(), e))
     }
 
     /// Returns the new notes for the user.
@@ -95,37 +91,33 @@ impl Store {
         notes.push(shown::line(&note).into_owned());
     }
 
-    fn root(&self) -> Result<&Path, GovernorError> {
+    fn root(&self) -> Result<&CacheFolder, GovernorError> {
         if let Some(root) = self.root.get() {
-            return Ok(&root.path);
+            return Ok(&root.folder);
         }
         let root = self.open()?;
-        let scratch = root.path.join(SCRATCH);
-        private_folder(&scratch).map_err(|reason| refused(&scratch, reason))?;
-        sweep(&scratch, "");
-        Ok(&self.root.get_or_init(|| root).path)
+        Ok(&self.root.get_or_init(|| root).folder)
     }
 
     fn open(&self) -> Result<Root, GovernorError> {
+        let opened = |path: PathBuf| {
+            CacheFolder::open(path.clone()).map_err(|reason| refused(&path, reason))
+        };
         if let Some(path) = &self.given {
             let path = std::path::absolute(path).map_err(|e| cache_error(path, e))?;
-            private_folder(&path).map_err(|reason| refused(&path, reason))?;
-            return Ok(Root { path, _private: None });
+            return Ok(Root { folder: opened(path)?, _private: None });
         }
         if let Some(path) = default_folder() {
-            match private_folder(&path) {
-                Ok(()) => return Ok(Root { path, _private: None }),
+            match CacheFolder::open(path.clone()) {
+                Ok(folder) => return Ok(Root { folder, _private: None }),
                 Err(reason) => self.note(format!(
                     "the cache {} is not used: {reason}; compiled governors are not kept",
                     path.display()
                 )),
             }
         }
-        let temporary = std::env::temp_dir();
-        sweep(&temporary, PRIVATE_PREFIX);
-        let private =
-            Scratch::new(&temporary, PRIVATE_PREFIX).map_err(|e| cache_error(&temporary, e))?;
-        Ok(Root { path: private.path().to_owned(), _private: Some(private) })
+        let private = Scratch::temporary().map_err(|e| cache_error(&std::env::temp_dir(), e))?;
+        Ok(Root { folder: opened(private.path().to_owned())?, _private: Some(private) })
     }
 
     /// Publishes an entry by a rename, so that others see all of it or nothing. If another process
@@ -133,7 +125,7 @@ impl Store {
     fn publish(&self, home: &Path, files: &Files) -> io::Result<()> {
         let parent = home.parent().expect("an entry lies in its kind's folder");
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-        let scratch = Scratch::new(&self.root().map_err(io::Error::other)?.join(SCRATCH), "")?;
+        let scratch = self.root().map_err(io::Error::other)?.scratch()?;
         let fresh = scratch.path().join("entry");
         write(&fresh, files)?;
         for attempt in 0..TRIES {
@@ -154,45 +146,6 @@ impl Store {
         }
         Err(io::Error::other("other processes keep replacing it"))
     }
-}
-
-/// Returns the cache folder of the user, which need not exist.
-pub(crate) fn default_folder() -> Option<PathBuf> {
-    let from =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = from("XDG_CACHE_HOME").or_else(|| Some(from("HOME")?.join(".cache")))?;
-    Some(base.join("torpor"))
-}
-
-/// Creates the folder, or checks that only this user can write to it. The error is the reason why it
-/// cannot be used.
-fn private_folder(path: &Path) -> Result<(), String> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e.to_string()),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(path).map_err(|e| e.to_string())?;
-    // SAFETY: no preconditions.
-    let user = unsafe { libc::geteuid() };
-    if found.is_symlink() {
-        return Err("it is a symbolic link".to_owned());
-    }
-    if !found.is_dir() {
-        return Err("it is not a folder".to_owned());
-    }
-    if found.uid() != user {
-        return Err(format!("it belongs to user {}, not to {user}", found.uid()));
-    }
-    if found.mode() & 0o022 != 0 {
-        let mode = found.mode() & 0o7777;
-        return Err(format!("others may write to it (its mode is {mode:o}; 700 is expected)"));
-    }
-    if found.mode() & 0o077 != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(|e| e.to_string())?;
-    }
-    Ok(())
 }
 
 /// Returns the files of an entry, or `None` if it does not exist. The error describes the damage.
@@ -264,55 +217,6 @@ pub(crate) fn cache_error(path: &Path, source: io::Error) -> GovernorError {
     GovernorError::Cache { path: path.to_owned(), source }
 }
 
-/// A folder with a unique name, deleted on drop. Its owner holds a lock on it, so that the folders of
-/// killed processes are recognized in any PID namespace.
-#[derive(Debug)]
-pub struct Scratch {
-    dir: TempDir,
-    _lock: File,
-}
-
-impl Scratch {
-    fn new(place: &Path, prefix: &str) -> io::Result<Scratch> {
-        // Keeps a sweep out between creating and locking it.
-        let shared = lock(place, libc::LOCK_SH);
-        let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
-        let lock = lock(dir.path(), libc::LOCK_EX | libc::LOCK_NB)?;
-        drop(shared);
-        Ok(Scratch { dir, _lock: lock })
-    }
-
-    pub fn path(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-fn lock(dir: &Path, how: i32) -> io::Result<File> {
-    let file = File::open(dir)?;
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::flock(file.as_raw_fd(), how) } {
-        0 => Ok(file),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Deletes the folders of killed processes in `place`. Failing to do so costs only disk space.
-fn sweep(place: &Path, prefix: &str) {
-    // SAFETY: no preconditions.
-    let user = unsafe { libc::geteuid() };
-    let is_dead = |path: &Path| {
-        let ours = fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == user);
-        ours && lock(path, libc::LOCK_EX | libc::LOCK_NB).is_ok()
-    };
-    let Ok(_alone) = lock(place, libc::LOCK_EX | libc::LOCK_NB) else { return };
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let named = entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes());
-        if named && is_dead(&entry.path()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,7 +255,7 @@ mod tests {
             assert_eq!(entry(&store, "unseen"), files("one"));
             assert!(store.take_notes().is_empty());
         }
-        let left = fs::read_dir(dir.path().join("cache").join(SCRATCH)).unwrap().count();
+        let left = fs::read_dir(dir.path().join("cache/scratch")).unwrap().count();
         assert_eq!(left, 0, "nothing is left of the making");
     }
 
@@ -388,41 +292,5 @@ mod tests {
             assert_eq!(made.get(), 1 + flip, "bit {bit} of {}", path.display());
             assert_eq!(store.take_notes().len(), 1);
         }
-    }
-
-    #[test]
-    fn cache_writable_by_others_is_not_used() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name);
-        let error = |path: PathBuf| {
-            let made = Store::new(Some(path)).entry("k", "k", "a test", || Ok(Files::new()));
-            made.err().map(|e| e.to_string()).unwrap_or_default()
-        };
-        fs::create_dir(path("open")).unwrap();
-        fs::set_permissions(path("open"), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(error(path("open")).contains("others may write to it"));
-        fs::create_dir(path("real")).unwrap();
-        std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
-        assert!(error(path("link")).contains("symbolic link"));
-        fs::write(path("file"), "").unwrap();
-        assert!(error(path("file")).contains("not a folder"));
-        // Readable by others is no danger, and ends here.
-        fs::set_permissions(path("real"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(error(path("real")), "");
-        assert_eq!(fs::metadata(path("real")).unwrap().mode() & 0o777, 0o700);
-    }
-
-    #[test]
-    fn files_of_dead_processes_are_swept() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("cache");
-        let first = Store::new(Some(root.clone()));
-        let alive = first.scratch().unwrap();
-        let dead = root.join(SCRATCH).join("left");
-        fs::create_dir(&dead).unwrap();
-        fs::write(dead.join("x"), "").unwrap();
-        let second = Store::new(Some(root));
-        second.scratch().unwrap();
-        assert!(alive.path().is_dir() && !dead.exists());
     }
 }

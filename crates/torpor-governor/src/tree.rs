@@ -368,7 +368,7 @@ pub fn locate(tree: &Path) -> Option<PathBuf> {
         return None;
     }
     let given = std::env::var_os(SOURCES_ENV).map(PathBuf::from);
-    let fetched = crate::store::default_folder().map(|cache| cache.join(FETCHED));
+    let fetched = torpor_machine::cache::default_folder().map(|cache| cache.join(FETCHED));
     given.into_iter().chain([SOURCE_DIR.into()]).chain(fetched).find_map(|dir| {
         // Ubuntu's packages have a third number: linux-source-6.8.0.
         let names = [version.to_owned(), format!("{version}.0")];

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use torpor_engine::input::Draft;
 use torpor_engine::timeline::Folding;
-use torpor_engine::{Progress, RecordedUsage, TraceInfo};
+use torpor_engine::{RecordedUsage, TraceInfo};
 use torpor_governor::{BuiltinBoost, Catalog};
 use torpor_machine::platform::ImportOptions;
 use torpor_machine::units::CpuId;
@@ -171,17 +171,18 @@ pub(crate) fn trace_info(
     Ok(Plain(info))
 }
 
-/// Returns the name that a recording has for its machine, and the machine's number of CPUs.
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs; `None`
+/// if it has none.
 #[pyfunction]
-pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<(Option<String>, u32)> {
-    watched(py, None, |_| torpor_engine::machine_named(&path).map_err(trace_error))?
+pub(crate) fn machine_named(py: Python<'_>, path: PathBuf) -> PyResult<Option<(String, u32)>> {
+    watched(py, None, |_| torpor_trace::machine_named(&path).map_err(trace_error))?
 }
 
 /// Writes a recording in the format of the new file's name.
 #[pyfunction]
 pub(crate) fn convert_trace(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<()> {
     watched(py, None, |watch| {
-        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let trace = torpor_engine::whole(&path, watch).map_err(engine_error)?;
         torpor_sim::record::write(&trace, &out).map_err(sim_error)
     })?
 }

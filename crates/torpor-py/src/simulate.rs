@@ -2,7 +2,7 @@
 //! Simulations, and the workloads that ship.
 
 use crate::content::of_python;
-use crate::errors::{platform_error, sim_error, trace_error};
+use crate::errors::{engine_error, platform_error, sim_error};
 use crate::hosting::{catalog, governor_specs, warn};
 use crate::plain::Plain;
 use crate::record::Record;
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use torpor_engine::Progress;
 use torpor_machine::platform::Platform;
 use torpor_machine::toml::Document;
 use torpor_result::Values;
@@ -122,7 +121,7 @@ pub(crate) fn extract_workload(
 ) -> PyResult<(String, Plain<Value>)> {
     let platform = platform.map(Platform::resolve).transpose().map_err(platform_error)?;
     watched(py, None, |watch| {
-        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let trace = torpor_engine::whole(&path, watch).map_err(engine_error)?;
         let machine = platform.as_ref();
         let made = match &background {
             None => extract::extract(&trace, machine, name, watch),
@@ -143,7 +142,7 @@ pub(crate) fn check_extraction(
 ) -> PyResult<Plain<Value>> {
     let platform = Platform::resolve(platform).map_err(platform_error)?;
     watched(py, None, |watch| {
-        let trace = torpor_trace::read_while(&path, &|| !watch.cancelled()).map_err(trace_error)?;
+        let trace = torpor_engine::whole(&path, watch).map_err(engine_error)?;
         let check = extract::check(&trace, &platform, governor, watch).map_err(sim_error)?;
         Ok(Plain(json!(check)))
     })?

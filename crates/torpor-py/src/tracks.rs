@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A replay's choices as tracks next to the recording, for the viewer of Perfetto.
 
-use crate::errors::{EngineError, trace_error};
+use crate::errors::{EngineError, engine_error};
 use pyo3::prelude::*;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use torpor_engine::Unwatched;
 use torpor_engine::decision::Decision;
 use torpor_engine::model::Verdict;
 use torpor_engine::outcome::{RunOutcome, TraceOutcome};
@@ -25,7 +26,7 @@ pub(crate) fn write(outcome: &TraceOutcome, out: &Path) -> PyResult<()> {
         |error: std::io::Error| EngineError::new_err(format!("write `{}`: {error}", out.display()));
     let mut file = BufWriter::new(File::create(out).map_err(failed)?);
     if !copied(path, &outcome.trace.format, &mut file).map_err(failed)? {
-        let trace = torpor_trace::read(path).map_err(trace_error)?;
+        let trace = torpor_engine::whole(path, &Unwatched).map_err(engine_error)?;
         torpor_trace::write_perfetto(&trace, &mut file).map_err(failed)?;
     }
     torpor_trace::write_tracks(&mut file, &outcome.trace.clock, &groups).map_err(failed)?;

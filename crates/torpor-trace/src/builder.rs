@@ -24,6 +24,7 @@ use crate::model::{
     Carries, Event, EventKind, InterruptCause, Meta, Name, Names, NamesCount, NewNames, Trace,
 };
 use crate::stop::Stop;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 use torpor_machine::units::{CpuId, Instant};
@@ -48,8 +49,10 @@ const LIVE_STEP_NS: u64 = 100_000_000;
 
 /// Events in order of time, all later than those of the batch before. A batch without events
 /// reports progress.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Batch {
+    /// The cache has them apart.
+    #[serde(skip)]
     pub events: Vec<Event>,
     /// Names that earlier batches lack.
     pub names: NewNames,
@@ -63,6 +66,7 @@ pub(crate) struct Batch {
     /// Bytes of the file that have been read.
     pub read_bytes: u64,
     /// Bytes of the recording that are in memory until the end.
+    #[serde(skip)]
     pub held_bytes: u64,
 }
 

@@ -123,7 +123,7 @@ impl Feed {
                 let (held_bytes, bytes) = (bytes.len() as u64, &bytes);
                 let input =
                     Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
-                parse(input, |format| Builder::new(format, stop.clone()), &|| ())
+                parse(input, |format| Builder::new(format, stop.clone()), &|_| ())
             }
             State::Pipe(streaming) => Ok(streaming.finish()),
         }
@@ -149,8 +149,7 @@ impl Streaming {
 
     fn finish(mut self) -> Trace {
         self.pipe.finish(&mut self.out);
-        let hash = self.hash.finalize();
-        self.out.meta.sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.out.meta.sha256 = crate::hex(&self.hash.finalize());
         self.out.finish()
     }
 }

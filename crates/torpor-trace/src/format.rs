@@ -18,6 +18,8 @@ pub struct Format {
     pub files: &'static str,
     /// Mark by which the content is recognised.
     pub recognised_by: &'static str,
+    /// A recording may have its machine's name.
+    pub(crate) names_machine: bool,
     is_it: fn(&[u8]) -> bool,
     pub(crate) read: Read,
 }
@@ -31,6 +33,7 @@ static FORMATS: &[Format] = &[
         name: "perf.data",
         files: "perf.data, *.data",
         recognised_by: "the eight bytes `PERFILE2`",
+        names_machine: true,
         is_it: perf_data::is_perf_data,
         read: perf_data::read,
     },
@@ -38,6 +41,7 @@ static FORMATS: &[Format] = &[
         name: "perfetto",
         files: "*.perfetto-trace, *.pftrace",
         recognised_by: "a protobuf TracePacket: 0x0a, its length, a known field",
+        names_machine: true,
         is_it: perfetto::is_perfetto,
         read: perfetto::read,
     },
@@ -45,6 +49,7 @@ static FORMATS: &[Format] = &[
         name: "trace.dat",
         files: "trace.dat, *.dat",
         recognised_by: "0x17 0x08 0x44 and `tracing`",
+        names_machine: false,
         is_it: trace_dat::is_trace_dat,
         read: trace_dat::read,
     },
@@ -52,6 +57,7 @@ static FORMATS: &[Format] = &[
         name: "systrace",
         files: "*.html",
         recognised_by: "a web page",
+        names_machine: false,
         is_it: ftrace_text::is_systrace,
         read: ftrace_text::read_systrace,
     },
@@ -60,6 +66,7 @@ static FORMATS: &[Format] = &[
         files: "trace.txt, *.txt",
         recognised_by: "lines of the kernel's `trace` file, `trace-cmd report`, `perf script` or \
                         babeltrace (LTTng's events, or perf's in CTF)",
+        names_machine: false,
         is_it: ftrace_text::is_ftrace_text,
         read: ftrace_text::read,
     },
@@ -80,19 +87,24 @@ pub(crate) fn detect(bytes: &[u8]) -> Option<&'static Format> {
 /// # Errors
 /// If the format is unknown.
 pub(crate) fn check_head(name: &str, bytes: &[u8]) -> Result<(), TraceError> {
+    of_head(name, bytes).map(drop)
+}
+
+/// Returns the format of a recording that starts with these bytes; `None` for an archive.
+///
+/// # Errors
+/// If the format is unknown.
+pub(crate) fn of_head(name: &str, bytes: &[u8]) -> Result<Option<&'static Format>, TraceError> {
     let head = bytes.get(..HEAD_BYTES).unwrap_or(bytes);
     // An archive's directory is at its end.
     if is_zip(head) {
-        return Ok(());
+        return Ok(None);
     }
     let content = match Packing::of(head) {
         Some(packing) => Cow::Owned(packing.unpack(bytes, HEAD_BYTES as u64, &|| true).bytes),
         None => Cow::Borrowed(head),
     };
-    match detect(&content) {
-        Some(_) => Ok(()),
-        None => Err(unknown(name, &content)),
-    }
+    detect(&content).map(Some).ok_or_else(|| unknown(name, &content))
 }
 
 pub(crate) fn unknown(name: &str, bytes: &[u8]) -> TraceError {

@@ -15,9 +15,14 @@
 // A damaged file may hold any number.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+// Test code that is shared with `tests/` uses this crate's name.
+#[cfg(test)]
+extern crate self as torpor_trace;
+
 mod archive;
 mod builder;
 mod bytes;
+mod cached;
 mod cursor;
 mod error;
 mod feed;
@@ -39,6 +44,7 @@ mod trace_dat;
 mod tracepoint;
 mod wakeups;
 
+pub use cached::Cache;
 pub use error::TraceError;
 pub use feed::{Feed, Part};
 pub use format::{Format, formats, what};
@@ -47,7 +53,7 @@ pub use loss::{LossKind, loss_kinds};
 pub use model::*;
 pub use perfetto::{Slice, Track, write_perfetto, write_tracks};
 pub use stop::GoOn;
-pub use stream::{Sink, SoFar, Source, read_while, read_within, stream};
+pub use stream::{Sink, SoFar, Source, machine_named, read_while, read_within, stream};
 pub use tracepoint::event_names;
 pub use wakeups::{Wakeups, Woken};
 
@@ -92,7 +98,7 @@ pub fn read_with_kallsyms(
     let max_bytes = *HELD_MAX_BYTES;
     let (sha256, held_bytes) = (None, 0);
     let input = Input { name, bytes, kallsyms, sha256, stop: &stop, held_bytes, max_bytes };
-    parse(input, |format| Builder::new(format, stop.clone()), &|| ())
+    parse(input, |format| Builder::new(format, stop.clone()), &|_| ())
 }
 
 /// Returns the default limit of a recording's memory, in bytes: half of the machine's, and at most
@@ -126,18 +132,15 @@ struct Input<'a> {
     max_bytes: u64,
 }
 
-/// Reads a recording into the builder that `builder` makes for the format's name. `on_hashed` is
-/// called after every [`STEP_BYTES`] that were hashed.
+/// Reads a recording into the builder that `builder` makes for the format's name. `on_hashed` takes
+/// each part that was hashed, [`STEP_BYTES`] long.
 fn parse(
     input: Input<'_>,
     builder: impl FnOnce(&'static str) -> Builder,
-    on_hashed: &(dyn Fn() + Sync),
+    on_hashed: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Trace, TraceError> {
     let Input { name, bytes, kallsyms, sha256: known_sha256, stop, held_bytes, max_bytes } = input;
-    if bytes.is_empty() {
-        return Err(TraceError::Empty { name: name.to_owned() });
-    }
-    format::check_head(name, bytes)?;
+    head_format(name, bytes)?;
     let (content, loss) = unpacked(name, bytes, stop, held_bytes, max_bytes)?;
     if stop.is_set() {
         return Err(TraceError::Stopped { name: name.to_owned() });
@@ -170,6 +173,14 @@ fn parse(
     outcome.map_err(|malformed| malformed.named(name, format.name))?;
     out.meta.sha256 = sha256;
     Ok(out.finish())
+}
+
+/// Returns the format by the head of a file; `None` for an archive.
+fn head_format(name: &str, bytes: &[u8]) -> Result<Option<&'static Format>, TraceError> {
+    if bytes.is_empty() {
+        return Err(TraceError::Empty { name: name.to_owned() });
+    }
+    format::of_head(name, bytes)
 }
 
 /// Unpacks a packed file and returns others as they are, with the loss if unpacking failed midway.
@@ -207,16 +218,20 @@ fn unpacked<'a>(
 /// tens of kB.
 const PARALLEL_MIN_BYTES: usize = 256 << 10;
 
-fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn() + Sync)) -> String {
+fn sha256(bytes: &[u8], stop: &Stop, on_hashed: &(dyn Fn(&[u8]) + Sync)) -> String {
     let mut hash = Sha256::new();
     for part in bytes.chunks(STEP_BYTES) {
         if stop.is_set() {
             break;
         }
         hash.update(part);
-        on_hashed();
+        on_hashed(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads events without hashing, on the caller's core, for benchmarks.

@@ -5,6 +5,7 @@
 //! ([`Loss`]). Neither this module nor its users depend on a file format.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -14,7 +15,7 @@ use torpor_machine::units::{CpuId, Instant, StateIdx};
 ///
 /// `cpu` is the event's own `cpu_id` field for `cpu_idle` and `cpu_frequency`, else the CPU whose
 /// ring buffer held the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub time: Instant,
     pub cpu: CpuId,
@@ -49,6 +50,18 @@ impl<T: Copy> From<T> for Slim<T> {
     }
 }
 
+impl<T: Copy + Serialize> Serialize for Slim<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(serializer)
+    }
+}
+
+impl<'de, T: Copy + Deserialize<'de>> Deserialize<'de> for Slim<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Slim<T>, D::Error> {
+        T::deserialize(deserializer).map(Slim)
+    }
+}
+
 impl<T: Copy + PartialEq> PartialEq for Slim<T> {
     fn eq(&self, other: &Slim<T>) -> bool {
         self.get() == other.get()
@@ -64,26 +77,30 @@ impl<T: Copy + fmt::Debug> fmt::Debug for Slim<T> {
 }
 
 /// An interned text: function symbols and task names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Name(pub u32);
 
 /// An interned timer: the address of its structure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Timer(pub u32);
 
 /// An interned function of timers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct FunctionId(pub u16);
 
 /// The function of a timer: its address, and its symbol if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Function {
     pub address: u64,
     pub symbol: Option<Name>,
 }
 
 /// Purpose of an x86 `irq_vectors` event or an arm64 `ipi` event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InterruptCause {
     LocalTimer,
     Reschedule,
@@ -93,7 +110,7 @@ pub enum InterruptCause {
 }
 
 /// The state in which a task left its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PrevState {
     /// Preempted or yielded; waits for a CPU.
     Runnable,
@@ -107,7 +124,7 @@ pub enum PrevState {
 
 /// A kernel function that a dynamic probe (kprobe, kretprobe or fprobe) watched, and the meaning of
 /// the probe's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Probe {
     /// `cpuidle_select()` returned: the state's index, or an error.
     Select,
@@ -134,7 +151,7 @@ pub enum Probe {
 /// The pid of a task that a recording does not name. The kernel's start at 0.
 pub const UNKNOWN_PID: i32 = -1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
     /// `power:cpu_idle`; state −1 is the exit.
     CpuIdle {
@@ -295,7 +312,7 @@ impl EventKind {
 /// The kinds of events in a recording.
 ///
 /// A replay is only as good as its inputs, so every result shows these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carries {
     pub cpu_idle: bool,
     pub cpu_idle_miss: bool,
@@ -312,7 +329,7 @@ pub struct Carries {
     pub probes: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
     /// All inputs of a replay are complete.
     Info,
@@ -333,7 +350,7 @@ impl Severity {
 }
 
 /// A count of what a reader skipped or could not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// Stable key in snake case, such as `ftrace_overrun_events`.
     pub key: String,
@@ -343,7 +360,7 @@ pub struct Loss {
     pub advice: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     /// Name of the [format](crate::Format), such as `perf.data`.
     pub format: String,
@@ -359,9 +376,11 @@ pub struct Meta {
 }
 
 /// A recording: events in order of time, then CPU, then position in the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Trace {
     pub meta: Meta,
+    /// The cache of recordings has them apart.
+    #[serde(skip)]
     pub events: Vec<Event>,
     /// Times of the first and last event, also if the events were streamed.
     pub window: Option<(Instant, Instant)>,
@@ -373,7 +392,8 @@ pub struct Trace {
 }
 
 /// Texts, timers and timer functions that the events of one trace name by number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "NewNames", into = "NewNames")]
 pub struct Names {
     texts: Vec<Box<str>>,
     index: FxHashMap<Box<str>, Name>,
@@ -384,7 +404,7 @@ pub struct Names {
 }
 
 /// A part of [`Names`], from a place in each table on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NewNames {
     texts: Vec<Box<str>>,
     timers: Vec<u64>,
@@ -397,6 +417,24 @@ pub(crate) struct NamesCount {
     texts: usize,
     timers: usize,
     functions: usize,
+}
+
+impl From<Names> for NewNames {
+    fn from(names: Names) -> NewNames {
+        names.since(NamesCount::default())
+    }
+}
+
+impl From<NewNames> for Names {
+    fn from(all: NewNames) -> Names {
+        let texts = all.texts.iter().cloned().zip((0..).map(Name)).collect();
+        let timers = all.timers.iter().copied().zip((0..).map(Timer)).collect();
+        let functions = all.functions.iter().copied().zip((0..).map(FunctionId)).collect();
+        let mut names = Names::default();
+        (names.index, names.timer_index, names.function_index) = (texts, timers, functions);
+        names.extend(all);
+        names
+    }
 }
 
 impl Names {

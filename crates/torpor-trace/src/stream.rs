@@ -3,13 +3,15 @@
 
 use crate::builder::{Batch, Builder, EVENT_HELD_BYTES};
 use crate::bytes::{Bytes, HELD_MAX_BYTES, STEP_BYTES};
+use crate::cached::{Cache, Place};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
-use crate::{Input, format, kallsyms_beside, parse};
+use crate::{Input, format, head_format, kallsyms_beside, parse};
+use blake3::Hasher;
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Batches by which the reader may be ahead of the consumer.
@@ -66,6 +68,9 @@ pub struct Source {
     kallsyms: Option<Bytes>,
     /// Set by the first complete read.
     sha256: OnceLock<String>,
+    cache: Option<Cache>,
+    /// Name of its file in the cache.
+    cached_name: OnceLock<String>,
 }
 
 impl Source {
@@ -90,7 +95,26 @@ impl Source {
             max_bytes,
             kallsyms: kallsyms_beside(path, go_on)?,
             sha256: OnceLock::new(),
+            cache: None,
+            cached_name: OnceLock::new(),
         })
+    }
+
+    /// Uses a cache of parsed recordings, for as long as its folder can be used. The events do not
+    /// depend on it.
+    pub fn cached(self, cache: Option<Cache>) -> Source {
+        Source { cache, ..self }
+    }
+
+    /// Reads the recording into memory, until `go_on` returns false.
+    ///
+    /// # Errors
+    /// As [`read`](crate::read), [`TraceError::Stopped`] on cancellation, and
+    /// [`TraceError::OverMemory`].
+    pub fn read(&self, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
+        let mut kept = Kept { events: Vec::new(), go_on };
+        let trace = self.stream(&mut kept)?;
+        Ok(Trace { events: kept.events, ..trace })
     }
 
     /// Reads the recording like [`read`](crate::read), passes its events to the sink, and returns
@@ -107,20 +131,8 @@ impl Source {
         let total_bytes = bytes.len() as u64;
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let stop = Stop::default();
-        let input = Input {
-            name: &self.name,
-            bytes,
-            kallsyms: self.kallsyms.as_deref(),
-            sha256: self.sha256.get().map(String::as_str),
-            stop: &stop,
-            held_bytes: bytes.held_bytes(),
-            max_bytes: self.max_bytes,
-        };
         std::thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let builder = |format| Builder::sending(format, stop.clone(), sender);
-                parse(input, builder, &|| bytes.release())
-            });
+            let reader = scope.spawn(|| self.pass(sender, &stop));
             let mut names = Names::default();
             let mut released_bytes = 0;
             let mut is_over_memory = false;
@@ -169,6 +181,97 @@ impl Source {
             Ok(trace)
         })
     }
+
+    /// Passes the events on from the cache, or else from the recording.
+    fn pass(&self, batches: SyncSender<Batch>, stop: &Stop) -> Result<Trace, TraceError> {
+        let bytes = &self.bytes;
+        let place = || self.cache.as_ref()?.open(bytes, self.kallsyms.as_deref());
+        let Some(place) = place() else { return self.parse(batches, stop, &|_| ()) };
+        if self.cached_name.get().is_none() && place.is_likely() {
+            let mut hash = place.hash();
+            for part in bytes.chunks(STEP_BYTES).take_while(|_| !stop.is_set()) {
+                hash.update(part);
+                bytes.release();
+            }
+            self.note_name(&place, &hash);
+        }
+        match self.cached_name.get().and_then(|name| place.find(name)) {
+            _ if stop.is_set() => Err(TraceError::Stopped { name: self.name.clone() }),
+            Some(cached) => cached.send(&self.input(stop), &batches),
+            None => self.parse_and_keep(&place, batches, stop),
+        }
+    }
+
+    /// Notes the recording's name in the cache if all of it was hashed.
+    fn note_name(&self, place: &Place, hash: &Hasher) {
+        if let Some(name) = place.name(hash) {
+            self.cached_name.get_or_init(|| name);
+        }
+    }
+
+    fn input<'a>(&'a self, stop: &'a Stop) -> Input<'a> {
+        Input {
+            name: &self.name,
+            bytes: &self.bytes,
+            kallsyms: self.kallsyms.as_deref(),
+            sha256: self.sha256.get().map(String::as_str),
+            stop,
+            held_bytes: self.bytes.held_bytes(),
+            max_bytes: self.max_bytes,
+        }
+    }
+
+    /// Parses the recording. `on_hashed` takes its parts, unless its SHA-256 is known.
+    fn parse(
+        &self,
+        batches: SyncSender<Batch>,
+        stop: &Stop,
+        on_hashed: &(dyn Fn(&[u8]) + Sync),
+    ) -> Result<Trace, TraceError> {
+        let builder = |format| Builder::sending(format, stop.clone(), batches);
+        parse(self.input(stop), builder, &|part| {
+            on_hashed(part);
+            self.bytes.release();
+        })
+    }
+
+    /// Parses the recording, and writes its events to the cache. If that fails, a later reading
+    /// parses it again.
+    fn parse_and_keep(
+        &self,
+        place: &Place,
+        batches: SyncSender<Batch>,
+        stop: &Stop,
+    ) -> Result<Trace, TraceError> {
+        let (sender, parsed) = sync_channel(BATCHES_AHEAD);
+        let hash = Mutex::new(place.hash());
+        let on_hashed = |part: &[u8]| {
+            if self.cached_name.get().is_none() {
+                hash.lock().unwrap_or_else(PoisonError::into_inner).update(part);
+            }
+        };
+        let (trace, writing) = std::thread::scope(|scope| {
+            let parser = scope.spawn(|| self.parse(sender, stop, &on_hashed));
+            let mut writing = place.create().ok();
+            for batch in parsed {
+                if !batch.events.is_empty() {
+                    writing = writing
+                        .take()
+                        .and_then(|mut writing| writing.add(&batch).is_ok().then_some(writing));
+                }
+                // As the builder does.
+                let _ = batches.send(batch);
+            }
+            let parsed = parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            parsed.map(|trace| (trace, writing))
+        })?;
+        self.note_name(place, &hash.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let whole = writing.filter(|_| self.bytes.are_unchanged());
+        if let Some((writing, name)) = whole.zip(self.cached_name.get()) {
+            let _ = writing.finish(&trace, place, name);
+        }
+        Ok(trace)
+    }
 }
 
 /// Reads a recording once; see [`Source::stream`].
@@ -192,10 +295,44 @@ pub fn read_while(path: &Path, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read_while`], and [`TraceError::OverMemory`].
 pub fn read_within(path: &Path, max_bytes: u64, go_on: GoOn<'_>) -> Result<Trace, TraceError> {
-    let mut kept = Kept { events: Vec::new(), go_on };
-    let source = Source::open_within(path, max_bytes, go_on)?;
-    let trace = source.stream(&mut kept)?;
-    Ok(Trace { events: kept.events, ..trace })
+    Source::open_within(path, max_bytes, go_on)?.read(go_on)
+}
+
+/// Returns the name that a recording has for its machine, and the machine's number of CPUs, without
+/// reading more than the first part.
+///
+/// # Errors
+/// As [`read`](crate::read).
+pub fn machine_named(path: &Path) -> Result<Option<(String, u32)>, TraceError> {
+    let source = Source::open_while(path, &|| true)?;
+    let format = head_format(&source.name, &source.bytes)?;
+    if format.is_some_and(|format| !format.names_machine) {
+        return Ok(None);
+    }
+    // Nobody sees the hash.
+    let source = Source { sha256: OnceLock::from(String::new()), ..source };
+    let mut named = Named::default();
+    let read = source.stream(&mut named);
+    let (name, cpu_count) = match (named.0, read) {
+        (_, Ok(Trace { meta, .. })) => (meta.machine, meta.cpu_count),
+        (Some(found), Err(TraceError::Stopped { .. })) => found,
+        (_, Err(error)) => return Err(error),
+    };
+    Ok(name.map(|name| (name, cpu_count)))
+}
+
+/// Finds a recording's machine in its first part.
+#[derive(Default)]
+struct Named(Option<(Option<String>, u32)>);
+
+impl Sink for Named {
+    fn events(&mut self, _: Vec<Event>, so_far: &SoFar<'_>) {
+        self.0.get_or_insert((so_far.machine.map(str::to_owned), so_far.cpu_count));
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// Keeps all events.

@@ -2,17 +2,34 @@
 """`torpor doctor`: what works on this machine."""
 
 import json
+from typing import Annotated
 
 from torpor import __version__
 from torpor.cli import options
 from torpor.cli.console import print_note, stdout_width, wrap, write_stdout
+from torpor.cli.options import option
+from torpor.machine.doctor import clean
 from torpor.machine.doctor import doctor as examine
+from torpor.results.table import counted
 
 _WIDTH_MAX = 100
 
 
-def doctor(form: options.TextOrJson = "text") -> None:
+def doctor(
+    form: options.TextOrJson = "text",
+    is_clean: Annotated[
+        bool,
+        option("--clean", "Instead delete the parsed recordings that the cache keeps."),
+    ] = False,
+) -> None:
     """Report what works on this machine, what does not, and what to install."""
+    if is_clean:
+        count, sum_bytes = clean()
+        if form == "json":
+            write_stdout(json.dumps({"deleted": {"recordings": count, "bytes": sum_bytes}}))
+        else:
+            write_stdout(f"deleted {counted(count, 'cached recording')}, {sum_bytes / 1e6:.1f} MB")
+        return
     findings = examine()
     if form == "json":
         write_stdout(json.dumps({"torpor": __version__, "findings": findings}, indent=1))

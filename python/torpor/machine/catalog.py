@@ -254,7 +254,7 @@ _DEVICES = {"oriole": "pixel6", "raven": "pixel6", "bluejay": "pixel6"}
 _NOISE = r"(?i)\((?:r|tm)\)|\bcpu\b|(?:@|\bat) [\d.]+ghz|\b\d+-core processor"
 
 
-def platform_named(machine: str | None, cpus: int) -> str | None:
+def platform_named(machine: str, cpus: int) -> str | None:
     """Return the machine that ships with as many CPUs under a name that a recording has.
 
     The name is a CPU's model, or an Android device with its SoC. None if no machine, or more than
@@ -267,7 +267,7 @@ def platform_named(machine: str | None, cpus: int) -> str | None:
     >>> platform_named("Intel(R) Core(TM) i5-10600K CPU @ 4.10GHz", 2)
     >>> platform_named("AMD EPYC", 128)
     """
-    model = _model(machine or "")
+    model = _model(machine)
     words = set(re.split(r"[^\w-]+", model))
     has_number = any(character.isdigit() for character in model)
     devices = {_DEVICES[word] for word in words & _DEVICES.keys()}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Reports what works on this machine, what does not, and what to install for it."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -71,6 +72,18 @@ def doctor(root: str | os.PathLike[str] = "/") -> list[Finding]:
     """
     system = System(lambda _line: None, is_dry_run=True, root=Path(root))
     return [_finding(name, probe, needed_for, system) for name, needed_for, probe in _PROBES]
+
+
+def clean() -> tuple[int, int]:
+    """Delete the parsed recordings in the user's cache; return their number and their bytes."""
+    count, sum_bytes = 0, 0
+    for path in kernel_sources.cache_folder("recordings").glob("*-*"):
+        # Another process may make room.
+        with contextlib.suppress(FileNotFoundError):
+            size_bytes = path.lstat().st_size
+            path.unlink()
+            count, sum_bytes = count + 1, sum_bytes + size_bytes
+    return count, sum_bytes
 
 
 def _finding(name: str, probe: Callable[[System], str], needed_for: str, system: System) -> Finding:

@@ -278,7 +278,8 @@ def identified(trace: _Path, dumps: tuple[str, str] | None = None) -> str | Path
     machine = machine_of(dumps or (dumps_to_use(Path(trace), None, None) if is_file else None))
     if machine is not None or not is_file:
         return machine
-    return catalog.platform_named(*_engine.machine_named(os.fspath(trace)))
+    named = _engine.machine_named(os.fspath(trace))
+    return None if named is None else catalog.platform_named(*named)
 
 
 def recorded_on(traces: Iterable[_Path]) -> dict[str, str]:
@@ -330,13 +331,14 @@ def recorded_machine(
 def _without_machine(trace: _Path) -> _engine.PlatformError:
     if Path(trace).is_fifo():
         why = "it comes through a pipe, which can be read once"
-    else:
-        name, cpus = _engine.machine_named(os.fspath(trace))
+    elif named := _engine.machine_named(os.fspath(trace)):
+        name, cpus = named
         why = (
-            f"it was recorded on {f'`{name}`' if name else 'a machine without a name'} with "
-            f"{counted(cpus, 'CPU')}, which does not ship with Torpor, and has no "
-            "dump of its sysfs next to it"
+            f"it was recorded on `{name}` with {counted(cpus, 'CPU')}, which does not ship with "
+            "Torpor, and has no dump of its sysfs next to it"
         )
+    else:
+        why = "it does not name its machine, and has no dump of its sysfs next to it"
     return _engine.PlatformError(
         f"recording `{os.fspath(trace)}` needs option `platform`: {why}\n"
         "hint: `torpor platform list` lists machines; a file or a dump of sysfs works, too"

@@ -53,7 +53,9 @@ impl fmt::Display for CpuId {
 }
 
 /// An idle state's index as the kernel counts it: −1 is running, 0 the shallowest state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct StateIdx(pub i32);
 
 impl StateIdx {

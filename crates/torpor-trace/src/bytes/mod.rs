@@ -12,6 +12,7 @@ use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::SystemTime;
 use torpor_machine::units::{has_input, shown};
 
 /// Interval of progress reports, and of releasing the pages of a map that were read.
@@ -32,7 +33,7 @@ pub(crate) static HELD_MAX_BYTES: LazyLock<u64> = LazyLock::new(|| {
 });
 
 pub(crate) enum Bytes {
-    Mapped { map: memmap2::Mmap, guard: Guard, file: File },
+    Mapped { map: memmap2::Mmap, guard: Guard, file: File, changed: Option<SystemTime> },
     Read(Vec<u8>),
 }
 
@@ -73,7 +74,8 @@ impl Bytes {
             // SAFETY: the map is read-only and private. The guard handles a file that shrinks.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
             if let Some(guard) = Guard::new(&map) {
-                return Ok(Bytes::Mapped { map, guard, file });
+                let changed = metadata.modified().ok();
+                return Ok(Bytes::Mapped { map, guard, file, changed });
             }
         }
         read(file, &name, check, max_bytes, go_on).map(Bytes::Read)
@@ -91,7 +93,7 @@ impl Bytes {
     /// then not its own.
     pub(crate) fn check(&self, name: &str) -> Result<(), TraceError> {
         match self {
-            Bytes::Mapped { map, guard, file } => {
+            Bytes::Mapped { map, guard, file, .. } => {
                 let length = file.metadata().map(|metadata| metadata.len());
                 let is_all_there = length.is_ok_and(|length| length >= map.len() as u64);
                 if guard.is_hit() || !is_all_there {
@@ -100,6 +102,17 @@ impl Bytes {
                 Ok(())
             }
             Bytes::Read(_) => Ok(()),
+        }
+    }
+
+    /// Returns true unless the file was written to since it was opened, or may have been.
+    pub(crate) fn are_unchanged(&self) -> bool {
+        match self {
+            Bytes::Mapped { guard, file, changed, .. } => {
+                let latest = file.metadata().and_then(|metadata| metadata.modified()).ok();
+                !guard.is_hit() && latest.is_some() && latest == *changed
+            }
+            Bytes::Read(_) => true,
         }
     }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use torpor_trace::{
@@ -177,6 +178,9 @@ fn unpacking_can_be_cancelled() {
     assert!(matches!(error, TraceError::Stopped { .. }), "{error}");
 }
 
+/// Guards of maps are few: a test that takes all of them runs apart from those that need one.
+pub static GUARDS: RwLock<()> = RwLock::new(());
+
 /// Cuts the file after the first events.
 struct Cutting<'a> {
     path: &'a Path,
@@ -194,6 +198,7 @@ impl Sink for Cutting<'_> {
 
 #[test]
 fn file_cut_while_read_is_reported() {
+    let _guards = GUARDS.read();
     let folder = Folder::new();
     let path = folder.text(1_500_000);
     let mut cutting = Cutting { path: &path, seen: 0 };
@@ -204,6 +209,7 @@ fn file_cut_while_read_is_reported() {
 /// Cut to nothing, inside a page (where the map has zeros without a fault), and by one byte.
 #[test]
 fn a_file_cut_before_reading_is_reported() {
+    let _guards = GUARDS.read();
     let folder = Folder::new();
     for left in [0, 4_096, 5_000, LINE.len() as u64 * 1_000 - 1] {
         let path = folder.text(1_000);
@@ -217,6 +223,7 @@ fn a_file_cut_before_reading_is_reported() {
 
 #[test]
 fn more_maps_than_guards_are_read() {
+    let _guards = GUARDS.write();
     let folder = Folder::new();
     let path = folder.text(10);
     let sources: Vec<Source> =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tests of readers and writers, in one program to link only once.
 
+mod cached;
 mod ftrace_text;
 mod ftrace_text_write;
 mod input;

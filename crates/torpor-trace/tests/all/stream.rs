@@ -58,7 +58,7 @@ fn assert_same(whole: &Trace, rest: &Trace, collected: &Collected) {
 
 /// Returns a recording of four CPUs with different event rates, so that a page of the slowest spans
 /// many of the fastest. The clock is 3 ms ahead of the timers'.
-fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
+pub fn long(events_per_cpu: u64, compression: &'static str) -> Dat {
     let cpus = (0..4u64).map(|cpu| {
         let mut pages = vec![Page::new(X86_64, 1_000_000_000)];
         for index in 0..events_per_cpu >> (2 * cpu) {
@@ -138,4 +138,19 @@ fn an_open_recording_can_be_read_again() {
     assert!(first.1.events == second.1.events && !first.1.events.is_empty());
     assert_eq!(first.0.meta, second.0.meta);
     assert_eq!(first.0.losses, second.0.losses);
+}
+
+#[test]
+fn a_recording_may_name_its_machine() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/web-server.perf.data");
+    let named = torpor_trace::machine_named(&demo).unwrap();
+    assert_eq!(named, Some(("AMD EPYC".to_owned(), 2)));
+    let text = crate::support::own_trace("plain.perf-script.txt");
+    assert_eq!(torpor_trace::machine_named(&text).unwrap(), None);
+    for bad in [&b"no recording"[..], b""] {
+        let path = saved("unnamed", bad);
+        let error = torpor_trace::machine_named(&path).unwrap_err();
+        assert_eq!(error.to_string(), torpor_trace::read(&path).unwrap_err().to_string());
+        std::fs::remove_file(&path).expect("it was written");
+    }
 }

@@ -153,6 +153,43 @@ fn timers(time_ns: i64) -> impl Strategy<Value = EventKind> {
     ]
 }
 
+/// Number of kinds of events.
+#[allow(dead_code)]
+pub const KINDS: usize = 26;
+
+/// Returns the number of an event's kind.
+#[allow(dead_code)]
+pub fn number(kind: &EventKind) -> usize {
+    match kind {
+        EventKind::CpuIdle { .. } => 0,
+        EventKind::CpuIdleMiss { .. } => 1,
+        EventKind::CpuFrequency { .. } => 2,
+        EventKind::SchedSwitch { .. } => 3,
+        EventKind::SchedWaking { .. } => 4,
+        EventKind::SchedWakeup { .. } => 5,
+        EventKind::SchedWakeupNew { .. } => 6,
+        EventKind::BlockedReason { .. } => 7,
+        EventKind::Probed { .. } => 8,
+        EventKind::IrqEntry { .. } => 9,
+        EventKind::IrqExit { .. } => 10,
+        EventKind::SoftirqRaise { .. } => 11,
+        EventKind::SoftirqEntry { .. } => 12,
+        EventKind::SoftirqExit { .. } => 13,
+        EventKind::InterruptEntry { .. } => 14,
+        EventKind::InterruptExit { .. } => 15,
+        EventKind::IpiSend { .. } => 16,
+        EventKind::HrtimerStart { .. } => 17,
+        EventKind::HrtimerCancel { .. } => 18,
+        EventKind::HrtimerExpireEntry { .. } => 19,
+        EventKind::HrtimerExpireExit { .. } => 20,
+        EventKind::TimerStart { .. } => 21,
+        EventKind::TimerCancel { .. } => 22,
+        EventKind::TimerExpireEntry { .. } => 23,
+        EventKind::TickStop { .. } => 24,
+        EventKind::Marker { .. } => 25,
+    }
+}
+
 prop_compose! {
     fn event()(time_ns in BOOTED_NS..BOOTED_NS + DAYS_NS, cpu in 0..8192u32)(
         kind in prop_oneof![sched(), idle(), interrupts(), timers(time_ns)],
