@@ -40,6 +40,10 @@ class Waiting:
             batch.append(self._points.pop())
         return batch
 
+    def give_back(self, points: Batch) -> None:
+        """Take points again that a task did not get to."""
+        self._points += points[::-1]
+
     def learn(self, lines: list[Line]) -> None:
         """Note how long the points of a batch ran."""
         mean_ms = sum(line.run_ms for line in lines) / len(lines)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from torpor.results.files import read_text
 from torpor.run.sweeps.axes import Axes, Point, SweepError
-from torpor.run.sweeps.batches import Waiting
+from torpor.run.sweeps.batches import Batch, Waiting
 from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.identity import Identities
 from torpor.run.sweeps.parts import Line, Row, named
@@ -19,7 +19,7 @@ from torpor.run.sweeps.store import Store, open_store
 #: More points than this are a mistake more often than a plan.
 POINTS_MAX = 1_000_000
 
-#: What a thread runs between two handovers, which take some 0.1 ms, and what a kill can cost.
+#: Time that a thread runs between two handovers, which take some 0.1 ms.
 _BATCH_MS = 10.0
 
 _Path = str | os.PathLike[str]
@@ -179,20 +179,18 @@ class _Threads:
         """Yield lines as their points are finished."""
         waiting = Waiting(points, _BATCH_MS)
         with ThreadPoolExecutor(self._count) as pool:
-            running: set[Future[list[Line]]] = set()
+            running: dict[Future[list[Line]], Batch] = {}
             try:
                 while True:
                     # A sweep of a million points holds no million futures.
                     for _ in range(self._free(len(running))):
                         if batch := waiting.take(2 * self._count):
-                            running.add(
-                                pool.submit(run_batch, batch, self._recordings, self._report)
-                            )
+                            running[self._begun(pool, batch)] = batch
                     if not running:
                         return
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
                         lines = future.result()
+                        waiting.give_back(running.pop(future)[len(lines) :])
                         waiting.learn(lines)
                         yield lines
             finally:
@@ -200,6 +198,9 @@ class _Threads:
                 self._is_stopped = True
                 for future in running:
                     future.cancel()
+
+    def _begun(self, pool: ThreadPoolExecutor, batch: Batch) -> Future[list[Line]]:
+        return pool.submit(run_batch, batch, self._recordings, self._report, _BATCH_MS)
 
     def _free(self, running: int) -> int:
         """Return how many batches to begin: under a memory bound one at a time."""
