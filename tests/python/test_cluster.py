@@ -11,6 +11,8 @@ import pytest
 
 import torpor
 from torpor.run.sweeps import cluster
+from torpor.run.sweeps.batches import Waiting
+from torpor.run.sweeps.parts import Line
 
 distributed = pytest.importorskip("distributed")
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +80,9 @@ def test_a_batch_that_kills_workers_names_the_point(monkeypatch):
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: None)
     made = cluster.Cluster("nowhere")
     points = torpor.Axes(workload=["periodic"], platform=["pixel6"], governor=["menu"], seeds=20)
-    made._waiting = [(f"{number:032x}", point) for number, point in enumerate(points.points())]
-    made._point_ms = 1.0
+    named = [(f"{number:032x}", point) for number, point in enumerate(points.points())]
+    made._waiting = Waiting(named, aim_ms=250.0)
+    made._waiting.learn([Line(b"", False, 0.0)] * 8)
     batch = made._next_batch(1)
     assert 1 < len(batch) < 20
     assert made._lines_of(Dead(), batch) == []

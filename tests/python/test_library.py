@@ -4,6 +4,7 @@
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -237,6 +238,25 @@ def test_error_in_the_progress_callback_ends_the_replay(recording):
         assert str(error)
     else:
         pytest.fail("the callback's error was lost")
+
+
+def test_a_thread_is_called_back_on_itself(recording):
+    """Work for one thread stays on the caller's, unless that is Python's main thread."""
+    calls = []
+
+    def note(what, done, total):
+        calls.append((threading.get_ident(), done))
+        if len(calls) == 3:
+            raise RuntimeError(what)
+
+    def replay():
+        torpor.replay([recording] * 100, platform="pixel6", threads=1, progress=note)
+
+    with ThreadPoolExecutor(1) as pool:
+        own = pool.submit(threading.get_ident).result()
+        with pytest.raises(RuntimeError):
+            pool.submit(replay).result()
+    assert [thread for thread, _ in calls] == [own] * 3
 
 
 def test_other_threads_run_during_a_replay(recording):

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 import torpor
 from processes import start, wait_for
-from torpor.run.sweeps import parts, run, store
+from torpor.run.sweeps import parts, points, run, store
 from torpor.run.sweeps.axes import read_toml
 from torpor.run.sweeps.identity import Identities
 
@@ -259,6 +260,25 @@ def test_a_reader_survives_that_shards_become_one(recording, tmp_path, monkeypat
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(done.store.rows()) == 4
+
+
+def test_batch_of_slow_points_is_handed_over_in_time(monkeypatch):
+    """Cheap points go in batches, of which slow ones after them are given back."""
+    every = torpor.Axes(workload=["periodic"], platform=["pixel6"], governor=["menu"], seeds=60)
+    named = [(f"{number:032x}", point) for number, point in enumerate(every.points())]
+    slow = {name for name, _ in named[40:]}
+
+    def run_point(name, *_):
+        time.sleep(0.006 * (name in slow))
+        return parts.Line(name.encode(), False, 6.0 if name in slow else 0.01)
+
+    monkeypatch.setattr(points, "run_point", run_point)
+    batches = [
+        [line.text.decode() for line in lines] for lines in run._Threads(1, None).lines(named)
+    ]
+    assert sorted(name for batch in batches for name in batch) == [name for name, _ in named]
+    assert max(map(len, batches)) > 5
+    assert max(len(slow.intersection(batch)) for batch in batches) <= 2
 
 
 def test_ctrl_c_keeps_finished_points(tmp_path):

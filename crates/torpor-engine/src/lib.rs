@@ -23,7 +23,7 @@ pub mod oracle;
 pub mod outcome;
 pub mod pelt;
 pub mod policy;
-mod pool;
+pub mod pool;
 mod prepared;
 mod proof;
 mod reading;
@@ -50,7 +50,6 @@ pub use options::{
     state_names, worker_threads,
 };
 pub use outcome::Outcome;
-pub use pool::on_threads;
 pub use reading::{Loaded, stream, whole};
 pub use recorded::{RecordedCpu, RecordedState, RecordedUsage};
 pub use session::{

@@ -8,9 +8,9 @@ use crate::error::EngineError;
 use crate::options::Progress;
 use crate::oracle::{self, Aim, Members, Plan, Terms};
 use crate::policy::{Policy as Decides, Script};
+use crate::pool;
 use crate::timed::Timed;
 use crate::totals::CpuTotals;
-use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -116,10 +116,7 @@ impl Replay<'_> {
         let jobs: Vec<(usize, &[usize])> = (0..self.deciders.len())
             .flat_map(|d| self.shards.iter().map(move |s| (d, s.as_slice())))
             .collect();
-        let parts: Vec<Attempt<Run>> = jobs
-            .into_par_iter()
-            .map(|(d, shard)| self.part(&self.deciders[d], &prices[d], shard))
-            .collect();
+        let parts = pool::map(jobs, |(d, shard)| self.part(&self.deciders[d], &prices[d], shard));
         if self.progress.cancelled() || self.room.is_over() {
             return None;
         }
@@ -149,7 +146,7 @@ impl Replay<'_> {
                 let (plans, _) = self.plan_shard(shard, price, &mut || self.tick(0))?;
                 Some(plans.values().map(|plan| plan.delay.0).sum::<i64>())
             };
-            let total: i64 = self.shards.par_iter().map(delay).sum::<Option<i64>>()?;
+            let total: i64 = pool::map(&self.shards, delay).into_iter().sum::<Option<i64>>()?;
             Some(total as f64 / events.max(1) as f64)
         };
         let found = oracle::price_within(latency, &mut delay_at)?;

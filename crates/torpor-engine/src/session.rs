@@ -8,7 +8,7 @@ use crate::model::CpuModel;
 use crate::options::{DisabledState, Machine, ORACLE, Options, Progress, Request, worker_threads};
 use crate::oracle::Aim;
 use crate::outcome::*;
-use crate::pool::on_threads;
+use crate::pool::{self, on_threads};
 use crate::prepared::{Key, Prepared};
 use crate::proof::{self, Claim, Column};
 use crate::reading::{self, Head, Loaded};
@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
             false => Some(deciders(self.request, self.catalog, hz)?),
         };
         let deciders = compiled.as_ref().unwrap_or(&self.deciders);
-        let shards = rayon::current_num_threads();
+        let shards = pool::thread_count();
         let span = recording.window();
         let times = options.time_decisions;
         let runs = replay::run(&placed, deciders, span, times, shards, progress, &info.path)?;

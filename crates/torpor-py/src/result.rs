@@ -7,13 +7,13 @@ use crate::hosting::{catalog, governor_specs, warn};
 use crate::plain::Plain;
 use crate::record::Record;
 use crate::table::Table;
-use crate::watch::watched;
+use crate::watch::{watched, watched_to_the_end};
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use torpor_engine::outcome::RunOutcome;
 use torpor_engine::{Loaded, Options, Outcome, Request, TraceInfo};
 use torpor_machine::platform::Platform;
 
@@ -24,6 +24,9 @@ pub struct Result {
     has_decisions: bool,
 }
 
+/// The metrics and the error of a run.
+type Row<'a> = (BTreeMap<&'a str, Option<f64>>, Option<&'a str>);
+
 #[pymethods]
 impl Result {
     /// The whole result, without the decisions.
@@ -31,9 +34,14 @@ impl Result {
         Record::of_outcome(&self.outcome)
     }
 
-    /// The governors' runs of each recording alone: a small part of the whole.
-    fn runs(&self) -> Plain<Vec<&Vec<RunOutcome>>> {
-        Plain(self.outcome.traces.iter().map(|trace| &trace.runs).collect())
+    /// The row of each run, recording by recording: a small part of the whole. A metric that is no
+    /// number is not known, as in JSON.
+    fn rows(&self) -> Vec<Row<'_>> {
+        let runs = self.outcome.traces.iter().flat_map(|trace| &trace.runs);
+        let known = |(key, value): (&&'static str, &Option<f64>)| {
+            (*key, value.filter(|value| value.is_finite()))
+        };
+        runs.map(|run| (run.metrics.iter().map(known).collect(), run.error.as_deref())).collect()
     }
 
     /// The table of decisions.
@@ -96,13 +104,14 @@ fn replayed(
 ) -> PyResult<Result> {
     let options: Options = read(options)?;
     let platform = Platform::resolve(platform).map_err(platform_error)?;
-    let isolate = options.isolate;
+    let (isolate, threads) = (options.isolate, options.threads);
     let request = Request { traces, platform, governors: governor_specs(governors)?, options };
     let has_decisions = request.options.decisions;
-    let (outcome, catalog) = watched(py, progress, |watch| {
+    let ((outcome, catalog), seen) = watched_to_the_end(py, progress, threads, |watch| {
         let catalog = catalog(isolate, Some(watch.stop()));
         (torpor_engine::run_on(&request, loaded.as_slice(), &catalog, watch), catalog)
-    })?;
+    });
+    seen?;
     warn(py, &catalog)?;
     let outcome = outcome.map_err(engine_error)?;
     Ok(Result { outcome: Arc::new(outcome), has_decisions })

@@ -67,7 +67,7 @@ pub(crate) fn simulate(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Record> {
     let options: Options = read(options)?;
-    let isolate = options.isolate;
+    let (isolate, threads) = (options.isolate, options.threads);
     let kept = finished.map(|object| Kept { object, failed: Mutex::default() });
     let request = Request {
         workload: workload_of(workload)?,
@@ -75,7 +75,7 @@ pub(crate) fn simulate(
         governors: governor_specs(&governors)?,
         options,
     };
-    let ((outcome, catalog), seen) = watched_to_the_end(py, progress, |watch| {
+    let ((outcome, catalog), seen) = watched_to_the_end(py, progress, threads, |watch| {
         let catalog = catalog(isolate, Some(watch.stop()));
         let finished = kept.as_ref().map(|kept| kept as &dyn Finished);
         (torpor_sim::run_unfinished(&request, &catalog, watch, finished), catalog)

@@ -12,7 +12,6 @@ use crate::outcome::{OptionsInfo, Outcome, WorkloadInfo};
 use crate::record::{self, Recorder, Sleeps};
 use crate::summary::{self, SeedRun};
 use crate::workload::{Cgroup, Device, DeviceRef, Workload};
-use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -22,7 +21,7 @@ use torpor_engine::decision::Unobserved;
 use torpor_engine::input::TickGrid;
 use torpor_engine::model::CpuModel;
 use torpor_engine::strip::{self, Slept};
-use torpor_engine::{EngineError, Progress, Unwatched};
+use torpor_engine::{EngineError, Progress, Unwatched, pool};
 use torpor_governor::{Catalog, GovernorError, Isolation, NoAnswer, Pulse};
 use torpor_machine::toml::format_cpu_list;
 use torpor_machine::units::{CpuId, Duration, Instant};
@@ -61,7 +60,7 @@ pub fn run_unfinished(
     let threads = threads(request)?;
     let request = request.resolved()?;
     let session = Session { finished, ..Session::watched(&request, catalog, progress)? };
-    torpor_engine::on_threads(threads, || session.run(progress))?
+    pool::on_threads(threads, || session.run(progress))?
 }
 
 /// Returns the number of worker threads, at most one per run; 0 means one per core.
@@ -366,29 +365,27 @@ impl<'a> Session<'a> {
         let work = self.work();
         let total = jobs.len() as u64 * (work.0 / 1_000_000) as u64;
         let done_ms = AtomicU64::new(0);
-        jobs.par_iter()
-            .map(|&(seed, column)| {
-                let mut reported_ms = 0;
-                let mut report = |now_ns: i64| {
-                    // The last event of a run may be past its end, which is reported after it.
-                    let now_ms = ((now_ns / 1_000_000) as u64).max(reported_ms);
-                    let more_ms = now_ms - reported_ms;
-                    let all = done_ms.fetch_add(more_ms, Ordering::Relaxed) + more_ms;
-                    reported_ms = now_ms;
-                    progress.advance(&self.request.workload.name, all, total);
-                };
-                let mut goes_on = |now: Instant| {
-                    report(now.0);
-                    !progress.cancelled()
-                };
-                if progress.cancelled() {
-                    return None;
-                }
-                let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
-                report(work.0);
-                Some(run)
-            })
-            .collect()
+        pool::map(jobs, |(seed, column)| {
+            let mut reported_ms = 0;
+            let mut report = |now_ns: i64| {
+                // The last event of a run may be past its end, which is reported after it.
+                let now_ms = ((now_ns / 1_000_000) as u64).max(reported_ms);
+                let more_ms = now_ms - reported_ms;
+                let all = done_ms.fetch_add(more_ms, Ordering::Relaxed) + more_ms;
+                reported_ms = now_ms;
+                progress.advance(&self.request.workload.name, all, total);
+            };
+            let mut goes_on = |now: Instant| {
+                report(now.0);
+                !progress.cancelled()
+            };
+            if progress.cancelled() {
+                return None;
+            }
+            let run = self.seed_run(column, seeds[seed], &mut goes_on).ok()?;
+            report(work.0);
+            Some(run)
+        })
     }
 
     /// Returns the runs of each column with the seeds that every column has finished.
@@ -478,22 +475,19 @@ impl<'a> Session<'a> {
             cpus.map(|(cpu, of)| (CpuId(cpu as u32), (start, end), of.totals.decisions)),
             self.columns.len(),
         );
-        let kept: Vec<Option<Vec<Slept>>> = (0..self.columns.len())
-            .into_par_iter()
-            .map(|column| {
-                if let Some(kept) = self.sleeps_of(column).take() {
-                    return Some(kept);
-                }
-                let most = lanes.iter().map(|lane| lane.most + 1).collect();
-                let sink = Sleeps { most, end, kept: Vec::new() };
-                let goes_on = &mut |_| !progress.cancelled();
-                let run = self.where_it_runs(column, goes_on, |goes_on| {
-                    let run = self.simulate(column, options.seed, sink, goes_on)?;
-                    Ok(run.map(|(_, sink)| sink.kept))
-                });
-                run.ok()?.ok()
-            })
-            .collect();
+        let kept = pool::map(0..self.columns.len(), |column| {
+            if let Some(kept) = self.sleeps_of(column).take() {
+                return Some(kept);
+            }
+            let most = lanes.iter().map(|lane| lane.most + 1).collect();
+            let sink = Sleeps { most, end, kept: Vec::new() };
+            let goes_on = &mut |_| !progress.cancelled();
+            let run = self.where_it_runs(column, goes_on, |goes_on| {
+                let run = self.simulate(column, options.seed, sink, goes_on)?;
+                Ok(run.map(|(_, sink)| sink.kept))
+            });
+            run.ok()?.ok()
+        });
         let labels = self.columns.iter().map(|column| column.label.clone());
         strip::strips(&lanes, labels.zip(kept))
     }

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The commands under their headings. This table is the one place where their modules are loaded."""
 
-from importlib.util import find_spec
-
 import click
 
 from torpor import __version__, _engine
@@ -96,6 +94,8 @@ Exit status: 0 success; 1 success, with a finding (a governor failed, a recordin
 
 def _show_version(ctx: click.Context, _param: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not ctx.resilient_parsing:
+        from importlib.util import find_spec
+
         commit = f"commit {_engine.COMMIT}" if _engine.COMMIT else "commit not known"
         formats = [known["name"] for known in _engine.trace_formats()["formats"]]
         extras = [extra for extra, module in _EXTRAS.items() if find_spec(module) is not None]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torpor
-from torpor.run.options import Option
+from torpor.run.option import Option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

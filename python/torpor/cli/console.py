@@ -7,7 +7,6 @@ and from compilers, and a terminal does what it reads.
 
 import contextlib
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -130,6 +129,8 @@ def stdout_width() -> int:
     COLUMNS decides where it is set, as everywhere.
     """
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        import shutil
+
         return shutil.get_terminal_size().columns
     return UNLIMITED
 

@@ -197,7 +197,7 @@ def deliver(
             rows = section["comparison"]["rows"]
             section["comparison"]["rows"] = [r for r in rows if _is_any(r["key"], metrics)]
         print_result(result, form, verdict)
-    has_failed = [bool(run["error"]) for run in outcome.runs]
+    has_failed = [bool(run["error"]) for section in sections(result) for run in section["runs"]]
     if has_failed and all(has_failed):
         return EXIT_FAILURE
     losses = [loss for trace in result.get("traces", ()) for loss in trace["trace"]["losses"]]

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from torpor.run import options
+from torpor.run.option import Option
 from torpor.view.post import FORMS
 
 
 def option(spelled: str, text: str, **more: Any) -> Any:
     """Declare an option: flags, unless they are the parameter's name, and what follows them."""
-    return options.Option(text, spelled, **more)
+    return Option(text, spelled, **more)
 
 
 @functools.cache
@@ -32,7 +33,7 @@ def like(function: Callable[..., Any], name: str, spelled: str, **more: Any) -> 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
     """Declare an argument of a command."""
-    return options.Option(text, metavar, is_argument=True, **more)
+    return Option(text, metavar, is_argument=True, **more)
 
 
 _Command = Callable[..., None]
@@ -40,7 +41,7 @@ _Command = Callable[..., None]
 
 def extended(
     command: _Command,
-    more: Mapping[str, options.Option],
+    more: Mapping[str, Option],
     *,
     after: str | None = None,
     without: Iterable[str] = (),
@@ -60,7 +61,7 @@ def of(group: type, after: str) -> Callable[[_Command], _Command]:
     return lambda command: extended(command, shown, after=after)
 
 
-def _repeatable(told: options.Option) -> options.Option:
+def _repeatable(told: Option) -> Option:
     return told._replace(help=f"{told.help} Can be repeated.") if told.kind is list else told
 
 

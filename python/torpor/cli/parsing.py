@@ -7,19 +7,17 @@ here they become Click's.
 
 import enum
 import inspect
-import shlex
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from inspect import cleandoc
-from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
 
 from torpor.cli import completion
 from torpor.results import entry_points
-from torpor.run.options import Option
+from torpor.run.option import Option
 
 #: The words of the command that runs: a process runs one.
 _typed: list[str] = []
@@ -29,6 +27,8 @@ _given: dict[str, bool] = {}
 
 def typed() -> str:
     """Return the running command as it was typed."""
+    import shlex
+
     return shlex.join(_typed)
 
 
@@ -103,6 +103,8 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
 
 
 def _click_type(kind: Any, told: Option) -> Any:
+    from pathlib import Path
+
     if kind in (int, float) and (told.least, told.most) != (None, None):
         return (click.IntRange if kind is int else click.FloatRange)(told.least, told.most)
     if told.choices:

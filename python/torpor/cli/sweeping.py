@@ -16,7 +16,8 @@ from torpor.cli.options import option
 from torpor.cli.progress import Bar
 from torpor.cli.sources import obtain
 from torpor.results.catalogue import leading
-from torpor.run.options import Option, ReplayOptions, SimulateOptions, fields
+from torpor.run.option import Option
+from torpor.run.options import ReplayOptions, SimulateOptions, fields
 from torpor.run.sweeps.axes import OPTIONS, REPLAY_OPTIONS, Axes
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import Any
 
 #: Characters that a terminal acts on instead of showing them: C0 but for tab and newline, DEL, C1,
@@ -46,6 +45,8 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     >>> distinct_names(["/data/web.dat", "x/1.dat", "y/1.dat"])
     {'/data/web.dat': 'web.dat', 'x/1.dat': 'x/1.dat', 'y/1.dat': 'y/1.dat'}
     """
+    from pathlib import PurePath
+
     parts = {path: PurePath(path).parts for path in dict.fromkeys(paths)}
     if len(parts) > 1:
         while len({of[-1:] for of in parts.values()}) == 1 and all(map(len, parts.values())):

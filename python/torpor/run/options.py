@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Options of the commands: each is declared once, as a field here.
 
-A field has the type that the library takes and an :class:`Option`: its description, its default,
+A field has the type that the library takes and an ``Option``: its description, its default,
 whether results depend on it, and its form on the command line. Library, command line, help, the
 names of points and the reference follow. The engine's struct has a field of the same name, and no
 default but "not given": it reads the value and acts on it.
@@ -13,48 +13,15 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, NamedTuple, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_type_hints
 
 from torpor import _engine
+from torpor.run.option import Option
 
 _Path = str | os.PathLike[str]
 _BOOSTS = ", ".join(boost["name"] for boost in _engine.ioboosts())
 _Item = TypeVar("_Item")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-class Option(NamedTuple):
-    """The description of an option, apart from its name and type."""
-
-    help: str
-    #: Flags and metavar on the command line; only the library has an option without.
-    spelled: str = ""
-    #: Type on the command line: a text, several texts, a number or a switch.
-    kind: Any = str
-    #: The least number.
-    least: int | None = None
-    #: Default; None is for the engine to find out.
-    default: object = None
-    #: It decides something of the result.
-    decides: bool = True
-    #: The greatest number.
-    most: int | None = None
-    #: The valid texts; any without.
-    choices: tuple[str, ...] = ()
-    #: It has no flags: its place on the command line says what it is.
-    is_argument: bool = False
-    #: Names that a shell completes; without, those of the metavar.
-    names: Callable[[], Iterable[str]] | None = None
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        return tuple(word for word in self.spelled.split() if word.startswith("-"))
-
-    @property
-    def metavar(self) -> str | None:
-        if self.is_argument:
-            return self.spelled
-        return next((word for word in self.spelled.split() if not word.startswith("-")), None)
 
 
 LatencyLimit = Annotated[

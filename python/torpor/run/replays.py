@@ -240,19 +240,18 @@ def load_trace(path: _Path, *, memory: int | None = None) -> Trace:
     return Trace(_engine.load_trace(os.fspath(path), memory))
 
 
-def run_of(
+def measured(
     trace: Trace,
     platform: str,
     governor: str,
     progress: Callable[[str, int, int], None],
     given: options.ReplayOptions,
-) -> dict[str, Any]:
-    """Return one governor's run alone, as ``Replay.runs`` has it: a tenth of the whole result."""
+) -> tuple[dict[str, float | None], str | None]:
+    """Return one governor's metrics and its error: a tenth of the work that a whole result is."""
     wanted = _options(given, lambda: trace.recorded_on)
     found = trace._loaded.replay(platform, [governor], wanted, progress)
-    run: dict[str, Any]
-    ((run,),) = found.runs()
-    return run
+    (row,) = found.rows()
+    return row
 
 
 def _options(given: Mapping[str, Any], recorded_on: Callable[[], dict[str, str]]) -> str:

@@ -36,7 +36,7 @@ use crate::input::CpuInput;
 use crate::model::CpuModel;
 use crate::options::Others;
 use crate::policy::{Choices, Script};
-use rayon::prelude::*;
+use crate::pool;
 use std::sync::atomic::{AtomicBool, Ordering};
 use torpor_machine::units::{Energy, Instant, Power};
 use torpor_result::DeepTimes;
@@ -286,8 +286,9 @@ impl<'a> Solver<'a> {
             Ok(least) => Some(least),
             Err(credit) => self.bound_of(cpu, &credit, goes_on),
         };
-        let least = claim.cpus.into_par_iter().enumerate().map(part).collect::<Option<Vec<_>>>()?;
-        self.bound = self.bound.max(claim.unshared + least.into_iter().sum());
+        let parts: Vec<_> = claim.cpus.into_iter().enumerate().collect();
+        let least: Option<Energy> = pool::map(parts, part).into_iter().sum();
+        self.bound = self.bound.max(claim.unshared + least?);
         Some(())
     }
 
@@ -300,7 +301,7 @@ impl<'a> Solver<'a> {
             is_over.fetch_or(self.polls && planned.is_crowded(), Ordering::Relaxed);
             Some(planned)
         };
-        (0..self.members.cpus.len()).into_par_iter().map(plan).collect()
+        pool::map(0..self.members.cpus.len(), plan).into_iter().collect()
     }
 
     /// Returns true if the search for a plan left something out.

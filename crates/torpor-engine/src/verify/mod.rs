@@ -28,11 +28,11 @@ use crate::error::EngineError;
 use crate::input::{self, EventToExit, Recording, TickFunction};
 use crate::model::{CpuModel, state_descs};
 use crate::options::{DisabledState, Progress};
+use crate::pool;
 use crate::reading;
 use crate::trace_info::TraceInfo;
 use assumptions::{Assumptions, residency_overhead};
 use judge::Judged;
-use rayon::prelude::*;
 use recorded::Calls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ impl Asker<'_> {
             }
             judged
         };
-        let judged = self.governors.par_iter().map(ask).collect();
+        let judged = pool::map(self.governors, ask);
         if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(judged) }
     }
 
@@ -230,7 +230,7 @@ impl Asker<'_> {
             };
             Tried::new(assumptions, agreeing)
         };
-        let tried = alternatives.par_iter().map(tried).collect();
+        let tried = pool::map(alternatives, tried);
         if progress.cancelled() { Err(EngineError::Interrupted) } else { Ok(tried) }
     }
 }

@@ -29,6 +29,7 @@ pub use energy_model::{PerfDomain, PerfState, PowerUnit};
 pub use error::CountersError;
 pub use folder::{Clock, take};
 pub use model::{CPU_MAX, Cpu, Machine, Problem, STATE_MAX, Snapshot, State};
+pub(crate) use read::load;
 pub use read::{Dump, read, read_bytes, read_dump, read_dump_bytes, read_energy_model};
 pub use saved::to_json;
 pub use turbostat::{CpuLog, Got, Log};

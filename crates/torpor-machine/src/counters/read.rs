@@ -58,7 +58,8 @@ fn snapshot_of(dump: Dump) -> Result<Snapshot, Failure> {
     }
 }
 
-fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
+/// Returns a file's bytes, for [`read_bytes`].
+pub(crate) fn load(path: &Path) -> Result<Vec<u8>, CountersError> {
     let name = path.display().to_string();
     let hint = "give a saved snapshot, a dump as text, a tar file, or a directory";
     let unreadable = |reason: String| Failure::new(reason, hint).named(&name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The machines that ship with Torpor, and the lookup of a name on the command line.
 
+use crate::platform::import::{import_dump, load_dump};
 use crate::platform::toml_file::{PLATFORM, io_device_from_toml, parse};
 use crate::platform::{
     ImportOptions, IoDevice, Platform, PlatformError, from_document, from_toml, import,
@@ -50,20 +51,24 @@ pub fn io_devices() -> Vec<IoDevice> {
 /// A path is recognised by a `/` or the ending `.toml`, so a file can never hide a built-in.
 pub fn resolve(typed: &str) -> Result<Platform, PlatformError> {
     let source = Source::new(typed)?;
-    let text = source.text();
-    if let Some(platform) = RECENT.get(|(by, known)| by == typed && *known == text) {
+    let content = source.content();
+    if let Some(platform) = RECENT.get(|(by, known)| by == typed && content == *known) {
         return Ok(platform);
     }
-    let key = (typed.to_owned(), text.into_owned());
+    let key = (typed.to_owned(), content.into_owned());
     let suffix = source.parts.suffix;
     let mut platform = from_document(&source.filled(typed)?)?;
     platform.name += suffix;
-    RECENT.keep(key, platform.clone());
+    if key.1.len() <= KEPT_BYTES_MAX {
+        RECENT.keep(key, platform.clone());
+    }
     Ok(platform)
 }
 
-/// By what was typed and the text that was found.
-static RECENT: Recent<(String, String), Platform, 16> = Recent::new();
+/// By what was typed and the content that was found.
+static RECENT: Recent<(String, Vec<u8>), Platform, 16> = Recent::new();
+/// Larger files are read again: a dump of a machine can be an archive with all of its sysfs.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// Returns what [`resolve`] reads.
 pub fn document(typed: &str) -> Result<Document, PlatformError> {
@@ -79,7 +84,9 @@ struct Source<'a> {
 enum Found {
     /// A file's name in errors, and its text.
     File(String, Cow<'static, str>),
-    Dump(Document),
+    /// A dump that is one file.
+    Dump(Vec<u8>),
+    Imported(Document),
 }
 
 impl<'a> Source<'a> {
@@ -93,7 +100,10 @@ impl<'a> Source<'a> {
                 text.map_err(|source| PlatformError::Io { path: path.into(), action, source })?;
             Found::File(name.to_owned(), text.into())
         } else if parts.is_path() {
-            Found::Dump(from_dump(path)?)
+            match load_dump(path)? {
+                Some(bytes) => Found::Dump(bytes),
+                None => Found::Imported(import(path, &named_after(path))?.document),
+            }
         } else {
             let hint = "for a file of your own, give its path, ending in `.toml`";
             let (origin, text) = PLATFORMS.find(name, hint)?;
@@ -102,10 +112,11 @@ impl<'a> Source<'a> {
         Ok(Source { found, parts })
     }
 
-    fn text(&self) -> Cow<'_, str> {
+    fn content(&self) -> Cow<'_, [u8]> {
         match &self.found {
-            Found::File(_, text) => Cow::Borrowed(text),
-            Found::Dump(document) => document.to_toml(),
+            Found::File(_, text) => Cow::Borrowed(text.as_bytes()),
+            Found::Dump(bytes) => Cow::Borrowed(bytes),
+            Found::Imported(document) => document.to_toml().into_owned().into_bytes().into(),
         }
     }
 
@@ -113,7 +124,11 @@ impl<'a> Source<'a> {
     fn filled(self, typed: &str) -> Result<Document, PlatformError> {
         let mut document = match self.found {
             Found::File(origin, text) => parse(&origin, &text)?,
-            Found::Dump(document) => document,
+            Found::Dump(bytes) => {
+                let path = Path::new(self.parts.name);
+                import_dump(path, &bytes, &named_after(path))?.document
+            }
+            Found::Imported(document) => document,
         };
         add_devices(&mut document, &self.parts.params);
         self.parts.fill(&mut document, &PLATFORM).map_err(|reason| wrong(typed, reason))?;
@@ -137,12 +152,13 @@ fn add_devices(document: &mut Document, params: &[Param<'_>]) {
     }
 }
 
-/// Imports a dump. The machine has the file's name, with `-` for what a name cannot hold.
-fn from_dump(path: &Path) -> Result<Document, PlatformError> {
+/// Names an imported machine after its file, with `-` for what a name cannot hold.
+fn named_after(path: &Path) -> ImportOptions {
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let is_legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name: String = stem.chars().map(|c| if is_legal(c) { c } else { '-' }).collect();
-    Ok(import(path, &ImportOptions::named(name))?.document)
+    ImportOptions::named(
+        stem.chars().map(|c| if is_legal(c) { c } else { '-' }).collect::<String>(),
+    )
 }
 
 impl Platform {

@@ -38,9 +38,12 @@ thread_local! {
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Ends this thread's reads of pipes once `stop` is set.
-pub fn end_reads_by(stop: Arc<AtomicBool>) {
-    STOP.set(Some(stop));
+/// Does `work`, in which this thread's reads of pipes end once `stop` is set.
+pub fn reads_ended_by<T>(stop: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    let before = STOP.replace(Some(stop));
+    let done = work();
+    STOP.set(before);
+    done
 }
 
 /// Waits for data or the end of a file, for at most 50 ms. Returns whether one is there.

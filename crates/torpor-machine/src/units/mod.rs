@@ -14,7 +14,7 @@ mod text;
 mod time;
 
 pub use file::{
-    WholeFile, end_reads_by, has_input, open_input, open_regular, read_regular, unreadable,
+    WholeFile, has_input, open_input, open_regular, read_regular, reads_ended_by, unreadable,
     write_whole,
 };
 pub use ids::{CpuId, StateIdx};

@@ -3,7 +3,7 @@
 //! choices next to the recording.
 
 use super::schema::packet;
-use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Message, write_packet};
+use super::write::{BOOT_CLOCK, MONOTONIC_CLOCK, Packets};
 use std::io::{self, Write};
 use torpor_machine::units::Instant;
 
@@ -40,11 +40,12 @@ pub struct Track {
 /// # Errors
 /// Errors of `out`.
 pub fn write_tracks(
-    mut out: impl Write,
+    out: impl Write,
     clock: &str,
     groups: &[(String, Vec<Track>)],
 ) -> io::Result<()> {
     let clock = if clock == "mono" { MONOTONIC_CLOCK } else { BOOT_CLOCK };
+    let mut out = Packets::new(out);
     let mut uuid = FIRST_UUID;
     for (name, tracks) in groups {
         let group = uuid;
@@ -71,38 +72,43 @@ pub fn write_tracks(
     out.flush()
 }
 
-fn describe(out: &mut impl Write, uuid: u64, parent: Option<u64>, name: &str) -> io::Result<()> {
-    let mut descriptor = Message::default();
-    descriptor.number(1, uuid);
-    descriptor.bytes(2, name.as_bytes());
-    if let Some(parent) = parent {
-        descriptor.number(5, parent);
-    }
-    let mut packet = Message::default();
-    packet.number(packet::SEQUENCE_ID, SEQUENCE);
-    packet.bytes(TRACK_DESCRIPTOR, &descriptor.0);
-    write_packet(out, &packet)
+fn describe(
+    out: &mut Packets<impl Write>,
+    uuid: u64,
+    parent: Option<u64>,
+    name: &str,
+) -> io::Result<()> {
+    out.packet(|packet| {
+        packet.number(packet::SEQUENCE_ID, SEQUENCE);
+        packet.nested(TRACK_DESCRIPTOR, |descriptor| {
+            descriptor.number(1, uuid);
+            descriptor.bytes(2, name.as_bytes());
+            if let Some(parent) = parent {
+                descriptor.number(5, parent);
+            }
+        });
+    })
 }
 
 /// Writes the start of a slice with a name, or without one the end of the innermost.
 fn event(
-    out: &mut impl Write,
+    out: &mut Packets<impl Write>,
     clock: u64,
     uuid: u64,
     at: Instant,
     name: Option<&str>,
 ) -> io::Result<()> {
-    let mut event = Message::default();
-    event.number(9, if name.is_some() { SLICE_BEGIN } else { SLICE_END });
-    event.number(11, uuid);
-    if let Some(name) = name {
-        event.bytes(22, b"torpor");
-        event.bytes(23, name.as_bytes());
-    }
-    let mut packet = Message::default();
-    packet.number(TIMESTAMP, at.0 as u64);
-    packet.number(packet::SEQUENCE_ID, SEQUENCE);
-    packet.bytes(TRACK_EVENT, &event.0);
-    packet.number(TIMESTAMP_CLOCK, clock);
-    write_packet(out, &packet)
+    out.packet(|packet| {
+        packet.number(TIMESTAMP, at.0 as u64);
+        packet.number(packet::SEQUENCE_ID, SEQUENCE);
+        packet.nested(TRACK_EVENT, |event| {
+            event.number(9, if name.is_some() { SLICE_BEGIN } else { SLICE_END });
+            event.number(11, uuid);
+            if let Some(name) = name {
+                event.bytes(22, b"torpor");
+                event.bytes(23, name.as_bytes());
+            }
+        });
+        packet.number(TIMESTAMP_CLOCK, clock);
+    })
 }

@@ -26,127 +26,112 @@ const INCREMENTAL_STATE_CLEARED: u64 = 1;
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write_perfetto(trace: &Trace, mut out: impl Write) -> io::Result<()> {
-    let mut first = Message::default();
-    first.number(packet::SEQUENCE_ID, SEQUENCE);
-    first.number(SEQUENCE_FLAGS, INCREMENTAL_STATE_CLEARED);
-    first.bytes(packet::INTERNED_DATA, &symbols(trace).0);
-    write_packet(&mut out, &first)?;
-    let mut clocks = Message::default();
-    clocks.bytes(packet::CLOCK_SNAPSHOT, &same_clocks(trace).0);
-    clocks.number(packet::SEQUENCE_ID, SEQUENCE);
-    write_packet(&mut out, &clocks)?;
+pub fn write_perfetto(trace: &Trace, out: impl Write) -> io::Result<()> {
+    let mut out = Packets::new(out);
+    out.packet(|packet| {
+        packet.number(packet::SEQUENCE_ID, SEQUENCE);
+        packet.number(SEQUENCE_FLAGS, INCREMENTAL_STATE_CLEARED);
+        packet.nested(packet::INTERNED_DATA, |interned| write_symbols(interned, trace));
+    })?;
+    out.packet(|packet| {
+        packet.nested(packet::CLOCK_SNAPSHOT, |snapshot| write_same_clocks(snapshot, trace));
+        packet.number(packet::SEQUENCE_ID, SEQUENCE);
+    })?;
     // Task that runs on each CPU, as far as its switches show.
     let mut running: BTreeMap<u32, i32> = BTreeMap::new();
     for row in trace.events.chunks(EVENTS_A_ROW) {
         let mut bundles: BTreeMap<u32, Message> = BTreeMap::new();
         for event in row {
             let cpu = event.cpu.0;
-            let pid = running.get(&cpu).copied().unwrap_or(0);
-            let Some(message) = ftrace_event(trace, event, pid) else { continue };
+            let Some(fields) = fields(trace, event) else { continue };
             let bundle = bundles.entry(cpu).or_insert_with(|| {
                 let mut bundle = Message::default();
                 bundle.number(1, u64::from(cpu));
                 bundle
             });
-            bundle.bytes(2, &message.0);
+            let pid = running.get(&cpu).copied().unwrap_or(0);
+            bundle.nested(2, |message| write_event(message, event.time, pid, &fields));
             if let EventKind::SchedSwitch { next_pid, .. } = event.kind {
                 running.insert(cpu, next_pid);
             }
         }
         for bundle in bundles.into_values() {
-            let mut packet = Message::default();
-            packet.bytes(packet::FTRACE_EVENTS, &bundle.0);
-            packet.number(packet::SEQUENCE_ID, SEQUENCE);
-            write_packet(&mut out, &packet)?;
+            out.packet(|packet| {
+                packet.bytes(packet::FTRACE_EVENTS, &bundle.0);
+                packet.number(packet::SEQUENCE_ID, SEQUENCE);
+            })?;
         }
     }
     out.flush()
 }
 
-pub(super) fn write_packet(out: &mut impl Write, packet: &Message) -> io::Result<()> {
-    let mut framed = Message::default();
-    framed.bytes(1, &packet.0);
-    out.write_all(&framed.0)
-}
-
-/// Returns a `ClockSnapshot` with equal boot time and `CLOCK_MONOTONIC`, as on a machine that was
+/// Writes a `ClockSnapshot` with equal boot time and `CLOCK_MONOTONIC`, as on a machine that was
 /// never suspended. Perfetto's events use the first and their timers the second; a [`Trace`] has
 /// one clock for both.
-fn same_clocks(trace: &Trace) -> Message {
+fn write_same_clocks(snapshot: &mut Message, trace: &Trace) {
     let now_ns = trace.events.first().map_or(0, |event| event.time.0 as u64);
-    let mut snapshot = Message::default();
     for id in [BOOT_CLOCK, MONOTONIC_CLOCK] {
-        let mut clock = Message::default();
-        clock.number(1, id);
-        clock.number(2, now_ns);
-        snapshot.bytes(1, &clock.0);
+        snapshot.nested(1, |clock| {
+            clock.number(1, id);
+            clock.number(2, now_ns);
+        });
     }
-    snapshot
 }
 
-/// Returns `InternedData.kernel_symbols`, numbered by address.
-fn symbols(trace: &Trace) -> Message {
+/// Writes `InternedData.kernel_symbols`, numbered by address.
+fn write_symbols(interned: &mut Message, trace: &Trace) {
     let functions = trace.events.iter().filter_map(|event| {
         let function = trace.names.function_of(*event.kind.clone().function_mut()?);
         Some((function.address, function.symbol?))
     });
     let named: BTreeMap<u64, _> = functions.collect();
-    let mut interned = Message::default();
     for (address, name) in named {
-        let mut symbol = Message::default();
-        symbol.number(1, address);
-        symbol.bytes(2, trace.names.text(name).as_bytes());
-        interned.bytes(26, &symbol.0);
+        interned.nested(26, |symbol| {
+            symbol.number(1, address);
+            symbol.bytes(2, trace.names.text(name).as_bytes());
+        });
     }
-    interned
 }
 
-/// Returns an `FtraceEvent`; `None` if it cannot hold the event.
-fn ftrace_event(trace: &Trace, event: &Event, pid: i32) -> Option<Message> {
-    let (name, values) = fields(trace, event)?;
-    let mut message = Message::default();
-    message.number(1, event.time.0 as u64);
+/// Writes an `FtraceEvent`.
+fn write_event(message: &mut Message, time: Instant, pid: i32, (name, values): &Fields<'_>) {
+    message.number(1, time.0 as u64);
     message.number(2, pid as u64);
-    match schema::number_of(name) {
-        Some((number, numbers)) => {
-            let mut payload = Message::default();
-            for (&number, value) in numbers.iter().zip(&values).filter(|(n, _)| **n != 0) {
+    if let Some((number, numbers)) = schema::number_of(name) {
+        return message.nested(number, |payload| {
+            for (&number, value) in numbers.iter().zip(values).filter(|(n, _)| **n != 0) {
                 payload.value(u32::from(number), value);
             }
-            message.bytes(number, &payload.0);
-        }
-        None => {
-            let names = spec(name).expect("every event has a tracepoint").fields;
-            let mut payload = Message::default();
-            payload.bytes(1, name.as_bytes());
-            for (name, value) in names.iter().zip(&values) {
-                let mut field = Message::default();
+        });
+    }
+    let names = spec(name).expect("every event has a tracepoint").fields;
+    message.nested(schema::GENERIC, |payload| {
+        payload.bytes(1, name.as_bytes());
+        for (name, value) in names.iter().zip(values) {
+            payload.nested(2, |field| {
                 field.bytes(1, name.as_bytes());
                 field.value(if matches!(value, Value::Text(_)) { 3 } else { 5 }, value);
-                payload.bytes(2, &field.0);
-            }
-            message.bytes(schema::GENERIC, &payload.0);
+            });
         }
-    }
-    Some(message)
+    });
 }
 
-enum Value {
+enum Value<'a> {
     Number(u64),
-    Text(String),
+    Text(&'a str),
 }
 
 /// A tracepoint and its values, in the order of its spec.
-type Fields = (&'static str, Vec<Value>);
+type Fields<'a> = (&'static str, Vec<Value<'a>>);
 
-fn numbers(name: &'static str, values: &[u64]) -> Option<Fields> {
+fn numbers<'a>(name: &'static str, values: &[u64]) -> Option<Fields<'a>> {
     Some((name, values.iter().map(|&value| Value::Number(value)).collect()))
 }
 
-fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
+/// Returns what Perfetto's event has; `None` if it cannot hold the event.
+fn fields<'a>(trace: &'a Trace, event: &Event) -> Option<Fields<'a>> {
     let cpu = u64::from(event.cpu.0);
-    let text = |name| Value::Text(trace.names.text(name).to_owned());
+    let text = |name| Value::Text(trace.names.text(name));
     match event.kind {
         EventKind::CpuIdle { state } => numbers("cpu_idle", &[u64::from(state.0 as u32), cpu]),
         EventKind::CpuIdleMiss { state, below } => {
@@ -161,7 +146,7 @@ fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
                 PrevState::Dead => 16,
             };
             let values = [prev_pid as u64, prev_state, next_pid as u64].map(Value::Number);
-            let comm = next_comm.map_or(Value::Text("swapper".to_owned()), text);
+            let comm = next_comm.map_or(Value::Text("swapper"), text);
             Some(("sched_switch", values.into_iter().chain([comm]).collect()))
         }
         EventKind::SchedWaking { pid, target_cpu } => {
@@ -177,7 +162,7 @@ fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
             numbers("sched_blocked_reason", &[pid as u64, io_wait.into()])
         }
         EventKind::IrqEntry { irq, name } => {
-            let name = name.map_or(Value::Text(String::new()), text);
+            let name = name.map_or(Value::Text(""), text);
             Some(("irq_handler_entry", vec![Value::Number(irq.into()), name]))
         }
         EventKind::IrqExit { irq } => numbers("irq_handler_exit", &[irq.into()]),
@@ -196,7 +181,7 @@ fn fields(trace: &Trace, event: &Event) -> Option<Fields> {
     }
 }
 
-fn timer_fields(names: &Names, kind: &EventKind) -> Option<Fields> {
+fn timer_fields<'a>(names: &Names, kind: &EventKind) -> Option<Fields<'a>> {
     let at = |time: Slim<Instant>| time.get().0 as u64;
     let timer_of = |timer| names.timer_address(timer);
     let address = |function| names.function_of(function).address;
@@ -233,6 +218,29 @@ fn timer_fields(names: &Names, kind: &EventKind) -> Option<Fields> {
     }
 }
 
+/// Writes the packets of a trace.
+pub(super) struct Packets<W> {
+    out: W,
+    /// The latest one, whose memory is used again.
+    latest: Message,
+}
+
+impl<W: Write> Packets<W> {
+    pub(super) fn new(out: W) -> Packets<W> {
+        Packets { out, latest: Message::default() }
+    }
+
+    pub(super) fn packet(&mut self, fill: impl FnOnce(&mut Message)) -> io::Result<()> {
+        self.latest.0.clear();
+        self.latest.nested(1, fill);
+        self.out.write_all(&self.latest.0)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// A protobuf message under construction.
 #[derive(Default)]
 pub(super) struct Message(pub(super) Vec<u8>);
@@ -257,7 +265,25 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    fn value(&mut self, field: u32, value: &Value) {
+    /// Adds a message that `fill` writes in place.
+    pub(super) fn nested(&mut self, field: u32, fill: impl FnOnce(&mut Message)) {
+        self.varint(u64::from(field) << 3 | 2);
+        let at = self.0.len();
+        // Room for the length of most messages.
+        self.0.push(0);
+        let from = self.0.len();
+        fill(self);
+        let len = self.0[from..].len();
+        if len < 0x80 {
+            self.0[at] = len as u8;
+        } else {
+            let mut long = Message::default();
+            long.varint(len as u64);
+            self.0.splice(at..from, long.0);
+        }
+    }
+
+    fn value(&mut self, field: u32, value: &Value<'_>) {
         match value {
             Value::Number(number) => self.number(field, *number),
             Value::Text(text) => self.bytes(field, text.as_bytes()),

@@ -15,7 +15,7 @@ from torpor import _engine
 from torpor._engine import TorporError
 from torpor.machine.toml import toml_file
 from torpor.run import options
-from torpor.run.options import Option
+from torpor.run.option import Option
 from torpor.run.sweeps import commits
 
 #: A range of whole numbers in a parameter: ``shift=1..10``.

@@ -23,6 +23,7 @@ from torpor import _engine
 from torpor.results.files import read_bytes
 from torpor.run.recordings import dumps_to_use
 from torpor.run.sweeps.axes import Point, SweepError, split_numbers
+from torpor.run.sweeps.batches import Batch, Waiting
 from torpor.run.sweeps.identity import engine_id, file_hash
 from torpor.run.sweeps.parts import Line, line_of, row_of
 from torpor.run.sweeps.points import Recordings, run_point
@@ -36,15 +37,11 @@ _CONNECT_S = 10.0
 _AHEAD = 4
 #: A cluster without workers gets this many batches, so that an adaptive one grows.
 _AHEAD_MIN = 32
-#: A batch's aim: the client and the scheduler spend some 5 ms on each task, of one point or many.
+#: The client and the scheduler spend some 5 ms on each task, of one point or many.
 _BATCH_MS = 250.0
-#: The most points that a dying worker loses, and that then go alone.
-_BATCH_MAX = 250
 _IN_TREE = re.compile(r"(.*/)?drivers/cpuidle/governors")
 
 _Files = dict[str, bytes]
-#: Points that one task runs, by their names.
-_Batch = list[tuple[str, Point]]
 
 
 @dataclass(frozen=True)
@@ -80,18 +77,16 @@ class Cluster:
             raise SweepError(f"no Dask scheduler answers at `{address}`: {error}") from None
         self._room_bytes = room_bytes
         self._parcels: dict[str, _Future] = {}
-        #: Points to be sent: the last one first; those that a batch died with, each alone.
-        self._waiting: _Batch = []
-        self._alone: _Batch = []
-        #: Mean of recent points; the first ones are sent alone.
-        self._point_ms = _BATCH_MS
+        self._waiting = Waiting([], _BATCH_MS)
+        #: Those that a batch died with.
+        self._alone: Batch = []
         # Cache of this sweep alone: a file may have changed by the next one.
         self._made = functools.cache(lambda make, spec: make(spec))
 
     def lines(self, points: list[tuple[str, Point]]) -> Iterator[list[Line]]:
         """Yield lines of points as they finish; run a point again if its workers died."""
-        self._waiting = list(reversed(points))
-        running: dict[_Future, _Batch] = {}
+        self._waiting = Waiting(points, _BATCH_MS)
+        running: dict[_Future, Batch] = {}
         finished = self._dask.as_completed(loop=self._client.loop)
         asked_s, threads = 0.0, 0
         try:
@@ -118,25 +113,10 @@ class Cluster:
                 self._client.cancel(list(running))
             self._client.close()
 
-    def _next_batch(self, threads: int) -> _Batch:
-        """Take points of one kind and source that together run for some _BATCH_MS.
+    def _next_batch(self, threads: int) -> Batch:
+        return [self._alone.pop()] if self._alone else self._waiting.take(_AHEAD * threads)
 
-        The last batches are small, so that no thread is left with much.
-        """
-        if self._alone:
-            return [self._alone.pop()]
-        fair = len(self._waiting) // max(_AHEAD * threads, 1)
-        room = max(1, min(_BATCH_MAX, int(_BATCH_MS / self._point_ms), fair))
-        _, first = self._waiting[-1]
-        batch: _Batch = []
-        while self._waiting and len(batch) < room:
-            _, point = self._waiting[-1]
-            if (point.kind, point.source) != (first.kind, first.source):
-                break
-            batch.append(self._waiting.pop())
-        return batch
-
-    def _submit(self, batch: _Batch) -> _Future:
+    def _submit(self, batch: Batch) -> _Future:
         here: list[_Local] = []
         parcels: dict[Parcel, _Future] = {}
         for name, point in batch:
@@ -179,7 +159,7 @@ class Cluster:
         for key in [key for key in self._parcels if key.split("\0")[0] not in sources]:
             del self._parcels[key]
 
-    def _lines_of(self, future: _Future, batch: _Batch) -> list[Line]:
+    def _lines_of(self, future: _Future, batch: Batch) -> list[Line]:
         try:
             lines: list[Line] = future.result()
         except self._dask.KilledWorker as error:
@@ -194,8 +174,7 @@ class Cluster:
             raise
         except Exception as error:
             raise SweepError(f"a worker failed: {type(error).__name__}: {error}") from error
-        mean_ms = sum(line.run_ms for line in lines) / len(lines)
-        self._point_ms = max((self._point_ms + mean_ms) / 2, 0.01)
+        self._waiting.learn(lines)
         return lines
 
 

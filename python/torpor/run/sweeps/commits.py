@@ -2,12 +2,11 @@
 """Commits of a governor's file: ``teo@linux:v6.12..v7.1`` is the file at each that changes it."""
 
 import re
-import subprocess
 from typing import NamedTuple
 
 from torpor._engine import TorporError
 
-_RANGE = re.compile(r"(?P<name>[\w-]+)@(?P<tree>.+):(?P<first>[^:]+?)\.\.(?P<last>[^:.][^:]*)")
+_RANGE = r"(?P<name>[\w-]+)@(?P<tree>.+):(?P<first>[^:]+?)\.\.(?P<last>[^:.][^:]*)"
 #: Commits of a range; a longer one is a mistake.
 _MOST = 200
 
@@ -27,7 +26,7 @@ class Step(NamedTuple):
 
 def is_range(spec: str) -> bool:
     """Whether a governor's name is a range of commits."""
-    return _RANGE.fullmatch(spec) is not None
+    return re.fullmatch(_RANGE, spec) is not None
 
 
 def steps(spec: str) -> list[Step]:
@@ -36,7 +35,7 @@ def steps(spec: str) -> list[Step]:
     The file before a commit is that of the commit before it among its ancestors, so that a branch
     is compared with what it was made from.
     """
-    found = _RANGE.fullmatch(spec)
+    found = re.fullmatch(_RANGE, spec)
     assert found is not None
     name, tree, first, last = found["name"], found["tree"], found["first"], found["last"]
     file = f"drivers/cpuidle/governors/{name}.c"
@@ -64,6 +63,9 @@ def expand(spec: str) -> list[str]:
 
 
 def _git(tree: str, spec: str, *words: str) -> str:
+    # A simulation imports this module for the name of a range.
+    import subprocess
+
     try:
         done = subprocess.run(
             ["git", "-C", tree, *words],

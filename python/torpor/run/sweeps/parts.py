@@ -38,6 +38,9 @@ _ODD = (ValueError, RecursionError, OverflowError)
 #: Fields of a point that its row has.
 _NAMED = [field.name for field in fields(Point) if field.name != "has_oracle"]
 
+#: Refuses what is no JSON; made once, not for each line.
+_JSON = json.JSONEncoder(allow_nan=False)
+
 Row = dict[str, Any]
 
 
@@ -192,7 +195,7 @@ def _refuse_constant(text: str) -> float:
 
 def check(record: Row) -> str:
     """Return the checksum of a line's fields, which does not depend on how they are spaced."""
-    return _checksum(json.dumps(record, allow_nan=False))
+    return _checksum(_JSON.encode(record))
 
 
 def line_of(record: Row) -> bytes:
@@ -200,7 +203,7 @@ def line_of(record: Row) -> bytes:
 
     Raises ValueError for what is no JSON.
     """
-    text = json.dumps({"point": record["point"], **record}, allow_nan=False)
+    text = _JSON.encode({"point": record["point"], **record})
     return f'{text[:-1]}, "check": "{_checksum(text)}"}}\n'.encode()
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from torpor import _engine
 from torpor._engine import TorporError
-from torpor.run.replays import Trace, load_trace, run_of
+from torpor.run.replays import Trace, load_trace, measured
 from torpor.run.simulations import simulate
 from torpor.run.sweeps.axes import Point, SweepError
+from torpor.run.sweeps.batches import Batch
 from torpor.run.sweeps.parts import Line, line_of, row_of
 
 _Report = Callable[[str, int, int], None]
@@ -81,14 +82,24 @@ def run_point(
     return Line(line_of(row_of(name, point, metrics, error, run_ms)), error is not None, run_ms)
 
 
+def run_batch(batch: Batch, recordings: Recordings, report: _Report, most_ms: float) -> list[Line]:
+    """Run points one after the other, until that has taken so long. Raises as :func:`run_point`."""
+    ends_s = time.perf_counter() + most_ms / 1e3
+    lines: list[Line] = []
+    for name, point in batch:
+        lines.append(run_point(name, point, recordings, report))
+        if time.perf_counter() >= ends_s:
+            break
+    return lines
+
+
 def _replay(
     point: Point, recordings: Recordings, report: _Report
 ) -> tuple[dict[str, float | None], str | None]:
     given: Any = {"threads": 1, "decisions": False, "strip": False}
     given |= _settings(point) | json.loads(point.options)
     trace = recordings.get(point.source)
-    run = run_of(trace, point.platform, point.governor, report, given)
-    return dict(run["metrics"]), run["error"]
+    return measured(trace, point.platform, point.governor, report, given)
 
 
 def _simulate(point: Point, report: _Report) -> tuple[dict[str, float | None], str | None]:

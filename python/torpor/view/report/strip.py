@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from torpor.results.numbers import duration, number_text, share_text
 from torpor.results.picture import Block, Picture, Row, Rows, state_colour
+from torpor.results.runs import Segment, both_asleep
 from torpor.results.table import Table, word
 
 #: Columns of the whole in a page of one recording; those of several recordings share them.
@@ -20,8 +21,7 @@ _CLOSE = 30
 #: Steps of a column's mean depth: columns of the same step are one block.
 _DEPTHS = 24
 
-#: From, to (ns), and the index of an idle state, or of one of two signs.
-Segment = tuple[int, int, int]
+#: What a segment of a row of differences stands for, by its index.
 _SIGNS = (("deeper", "--above"), ("shallower", "--below"))
 
 
@@ -54,7 +54,8 @@ class Strip:
         self._states = [
             (name, state_colour(index, len(states), name)) for index, name in enumerate(states)
         ]
-        together = [list(both(row, self._rows[self._base])) for row in self._rows]
+        base = self._rows[self._base]
+        together = [[] if row is base else list(both_asleep(row, base)) for row in self._rows]
         self._together_ns = [sum(b - a for a, b, *_ in times) for times in together]
         self._differences = [
             [(a, b, int(mine < its)) for a, b, mine, its in times if mine != its]
@@ -165,13 +166,15 @@ class _Window(NamedTuple):
         self, row: Sequence[Segment], looks: _Looks, depth: Callable[[int], float]
     ) -> list[Block]:
         """Return a block for each run of columns alike."""
-        width = (self.end - self.start) / self.columns
+        start, end = self.start, self.end
+        width = (end - start) / self.columns
         sums = [[0.0] * len(looks) for _ in range(self.columns)]
         for a, b, state in row:
-            if b <= self.start or a >= self.end:
+            if b <= start or a >= end:
                 continue
-            low = (max(a, self.start) - self.start) / width
-            high = (min(b, self.end) - self.start) / width
+            # Hundreds of thousands of times: a comparison takes a third of a call of max.
+            low = (a - start) / width if a > start else 0.0
+            high = ((b if b < end else end) - start) / width
             first = int(low)
             # Most sleeps are in one column.
             if high <= first + 1 <= self.columns:
@@ -188,23 +191,8 @@ class _Window(NamedTuple):
         for look, columns in groupby(alike):
             last = first + len(list(columns))
             if look is not None:
-                (name, colour), (start, end) = looks[look[0]], (first * width, last * width)
-                from_, to = self.at(self.start + start), self.at(self.start + end)
+                name, colour = looks[look[0]]
+                from_, to = self.at(start + first * width), self.at(start + last * width)
                 blocks.append(Block(name, from_, to, colour, depth=look[1]))
             first = last
         return blocks
-
-
-def both(row: list[Segment], other: list[Segment]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield from, to, and both states of each time in which both rows sleep."""
-    i = j = 0
-    while i < len(row) and j < len(other):
-        (a1, b1, s1), (a2, b2, s2) = row[i], other[j]
-        # Hundreds of thousands of times: a comparison takes a third of a call of max.
-        start, end = a1 if a1 >= a2 else a2, b1 if b1 <= b2 else b2
-        if start < end:
-            yield start, end, s1, s2
-        if b1 <= b2:
-            i += 1
-        else:
-            j += 1

@@ -81,6 +81,27 @@ pub fn import_sysfs(root: &Path, options: &ImportOptions) -> Result<Imported, Pl
     import_snapshot(root, &snapshot, options)
 }
 
+/// Returns the bytes of a dump that is one file; `None` for folders and device trees, of which other
+/// files can be a part.
+pub(super) fn load_dump(root: &Path) -> Result<Option<Vec<u8>>, PlatformError> {
+    if root.is_dir() || device_tree::is_device_tree(root, &[]) {
+        return Ok(None);
+    }
+    let bytes = crate::counters::load(root).map_err(from_counters)?;
+    let is_tree = device_tree::is_device_tree(root, &bytes) && root.is_file();
+    Ok((!is_tree).then_some(bytes))
+}
+
+/// Imports what [`load_dump`] returned; `root` is what errors call it.
+pub(super) fn import_dump(
+    root: &Path,
+    bytes: &[u8],
+    options: &ImportOptions,
+) -> Result<Imported, PlatformError> {
+    let snapshot = crate::counters::read_bytes(&root.display().to_string(), bytes);
+    import_snapshot(root, &snapshot.map_err(from_counters)?, options)
+}
+
 /// Imports what a snapshot holds; `root` is what errors call it.
 pub fn import_snapshot(
     root: &Path,

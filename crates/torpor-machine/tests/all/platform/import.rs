@@ -351,7 +351,7 @@ fn all_dump_formats_give_the_same_platform() {
             mail += &format!("> cpu{cpu}/cpuidle/state{state}/{attr}:{value}\n");
         }
     }
-    fs::write(&file, mail).unwrap();
+    fs::write(&file, &mail).unwrap();
     let (from_mail, found) = imported(&file);
     let (from_tree, _) = imported(root.path());
     assert_eq!(from_mail.clusters[0].idle_states, from_tree.clusters[0].idle_states);
@@ -363,6 +363,10 @@ fn all_dump_formats_give_the_same_platform() {
     // By its path alone, as `--platform` takes it.
     let resolved = Platform::resolve(file.to_str().unwrap()).unwrap();
     assert_eq!((resolved.name.as_str(), resolved.cpu_count()), ("mail", 2));
+    // A file that has changed since is read again.
+    let third: String = mail.split_inclusive('\n').filter(|l| l.starts_with("> cpu1/")).collect();
+    fs::write(&file, mail + &third.replace("cpu1", "cpu2")).unwrap();
+    assert_eq!(Platform::resolve(file.to_str().unwrap()).unwrap().cpu_count(), 3);
 }
 
 #[test]
