@@ -105,11 +105,13 @@ def test_python_files_are_read_by_one_reader():
 
 #: A read of a path of whatever kind.
 RUST_READ = re.compile(r"\bfs::read(?:_to_string)?\(|\bFile::open\(")
-#: The readers themselves, of files and of recordings, which may be pipes; and locks of folders.
+#: The readers themselves, of files and of recordings, which may be pipes; and files of the cache,
+#: which are locked or marked as used.
 RUST_READERS = {
     "crates/torpor-machine/src/units/file.rs",
     "crates/torpor-trace/src/bytes/mod.rs",
-    "crates/torpor-governor/src/store.rs",
+    "crates/torpor-machine/src/cache.rs",
+    "crates/torpor-trace/src/cached.rs",
 }
 
 
