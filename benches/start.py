@@ -19,7 +19,7 @@ LIMITS = {
     "--help": 1.35,
     "wrong option": 1.6,
     "replay of the demo": 3.0,
-    "its page": 9.5,
+    "its page": 10.0,
 }
 
 

@@ -7,7 +7,7 @@ use crate::cached::{Cache, Place};
 use crate::error::TraceError;
 use crate::model::{Carries, Event, Names, Trace};
 use crate::stop::{GoOn, Stop};
-use crate::{Input, format, head_format, kallsyms_beside, parse};
+use crate::{Input, format, head_format, kallsyms_beside, parse, perf_data};
 use blake3::Hasher;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -308,6 +308,9 @@ pub fn machine_named(path: &Path) -> Result<Option<(String, u32)>, TraceError> {
     let format = head_format(&source.name, &source.bytes)?;
     if format.is_some_and(|format| !format.names_machine) {
         return Ok(None);
+    }
+    if let Some(named) = perf_data::machine_named(&source.bytes) {
+        return Ok(Some(named));
     }
     // Nobody sees the hash.
     let source = Source { sha256: OnceLock::from(String::new()), ..source };

@@ -14,6 +14,7 @@ use crate::cursor::{Cursor, section};
 use crate::error::Malformed;
 use crate::kallsyms::Kallsyms;
 use crate::loss;
+use crate::model::Meta;
 use attr::Attr;
 use records::Records;
 
@@ -188,7 +189,7 @@ fn file(
                    can be read: copy it again",
         });
     };
-    feature_sections(bytes, &header, offset.saturating_add(size), records, out)?;
+    feature_sections(bytes, &header, records, out)?;
     let rest = records.walk(data, true, out);
     if !rest.is_empty() {
         out.lose(&loss::UNREADABLE_REST, rest.len() as u64);
@@ -233,21 +234,42 @@ fn attrs(
     Ok(())
 }
 
+/// Returns the machine's name and its number of CPUs as a file's features have them: without the
+/// events, of which a stream's features are a part.
+pub(crate) fn machine_named(bytes: &[u8]) -> Option<(String, u32)> {
+    let mut cursor = Cursor::new(bytes.strip_prefix(MAGIC)?);
+    cursor.u64().filter(|&size| size >= FILE_HEADER_SIZE)?;
+    let header = Header::parse(cursor).filter(|header| header.data.1 > 0)?;
+    let mut meta = Meta::default();
+    for (feature, found) in sections(bytes, &header) {
+        features::note(feature, found?, &mut meta);
+    }
+    meta.machine.map(|name| (name, meta.cpu_count))
+}
+
+/// Returns each feature with its section, which may be beyond the end of a file that was cut.
+fn sections<'a>(
+    bytes: &'a [u8],
+    header: &Header,
+) -> impl Iterator<Item = (u64, Option<&'a [u8]>)> + use<'a> {
+    let (offset, size) = header.data;
+    let table = usize::try_from(offset.saturating_add(size)).ok();
+    let mut cursor = Cursor::new(table.and_then(|table| bytes.get(table..)).unwrap_or_default());
+    let set = header.features;
+    let is_set = move |&feature: &u64| set[(feature / 64) as usize] >> (feature % 64) & 1 != 0;
+    (0..256).filter(is_set).map(move |feature| {
+        let place = cursor.u64().zip(cursor.u64());
+        (feature, place.and_then(|(offset, size)| section(bytes, offset, size)))
+    })
+}
+
 fn feature_sections(
     bytes: &[u8],
     header: &Header,
-    table: u64,
     records: &mut Records,
     out: &mut Builder,
 ) -> Result<(), Malformed> {
-    let is_set = |feature: u64| header.features[(feature / 64) as usize] >> (feature % 64) & 1 != 0;
-    let table = usize::try_from(table).ok().and_then(|table| bytes.get(table..));
-    let mut cursor = Cursor::new(table.unwrap_or_default());
-    for feature in (0..256).filter(|&feature| is_set(feature)) {
-        let found = match (cursor.u64(), cursor.u64()) {
-            (Some(offset), Some(size)) => section(bytes, offset, size),
-            _ => None,
-        };
+    for (feature, found) in sections(bytes, header) {
         match (feature, found) {
             (features::TRACING_DATA, Some(data)) => records.add_formats(data, out),
             (features::TRACING_DATA, None) => {
