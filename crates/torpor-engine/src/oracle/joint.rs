@@ -108,7 +108,6 @@ impl Planned {
 
 /// A lower bound in parts: what no CPU is credited with, and for each CPU the least cost less what is
 /// credited, or the credit if its search left something out.
-#[derive(Default)]
 struct Claim {
     unshared: Energy,
     cpus: Vec<Result<Energy, Credit>>,
@@ -125,8 +124,8 @@ struct Solver<'a> {
     bound: Energy,
     /// The highest one if the searches left nothing out.
     estimate: Energy,
-    /// What proves it.
-    claim: Claim,
+    /// What proves it, if that is not done.
+    claim: Option<Claim>,
     /// Spans of all CPUs.
     spans: usize,
     /// Number of CPUs that may still replan.
@@ -152,6 +151,9 @@ pub(super) fn plan_among(
 ) -> Option<Joint> {
     let mut solver = Solver::new(members, price);
     let relaxed = solver.relax(goes_on)?;
+    if solver.cost_of(&relaxed) <= solver.estimate {
+        solver.prove(goes_on)?;
+    }
     let sweeps_max = if solver.spans > LONG { 0 } else { SWEEPS_MAX };
     solver.respond_in(sweeps_max, relaxed, goes_on)?;
     if solver.is_done() {
@@ -229,7 +231,7 @@ impl<'a> Solver<'a> {
             cost: Energy(i128::MAX),
             bound: Energy(i128::MIN),
             estimate: Energy(i128::MIN),
-            claim: Claim::default(),
+            claim: None,
         }
     }
 
@@ -269,9 +271,11 @@ impl<'a> Solver<'a> {
         let unshared = self.segments.unshared();
         let estimate = unshared + all.iter().map(Planned::alone).sum();
         if estimate > self.estimate {
-            self.claim = Claim { unshared, cpus: all.iter().enumerate().map(part).collect() };
+            let cpus: Vec<_> = all.iter().enumerate().map(part).collect();
+            let is_proven = cpus.iter().all(Result::is_ok);
             self.estimate = estimate;
-            if self.claim.cpus.iter().all(Result::is_ok) {
+            self.claim = (!is_proven).then_some(Claim { unshared, cpus });
+            if is_proven {
                 self.bound = self.bound.max(estimate);
             }
         }
@@ -281,7 +285,7 @@ impl<'a> Solver<'a> {
 
     /// Completes the searches of the highest estimate.
     fn prove(&mut self, goes_on: GoesOn<'_>) -> Option<()> {
-        let claim = std::mem::take(&mut self.claim);
+        let Some(claim) = self.claim.take() else { return Some(()) };
         let part = |(cpu, part)| match part {
             Ok(least) => Some(least),
             Err(credit) => self.bound_of(cpu, &credit, goes_on),
