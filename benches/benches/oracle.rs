@@ -5,9 +5,8 @@
 //! `cargo bench -p torpor-benches --bench oracle -- [TRACE...]`.
 
 use std::path::{Path, PathBuf};
-use torpor_benches::{Limit, aim, process_cpu_s};
-use torpor_engine::{Loaded, Options, Request, Unwatched, run_on};
-use torpor_governor::Catalog;
+use torpor_benches::{Limit, aim, replayed};
+use torpor_engine::{Loaded, Unwatched};
 
 const ROUNDS: usize = 9;
 const AIM: f64 = 3.0;
@@ -59,14 +58,5 @@ fn recordings() -> Vec<PathBuf> {
 
 fn cost_s(loaded: &Loaded, platform: &str, governor: &str) -> f64 {
     let platform = torpor_machine::platform::resolve(platform).unwrap_or_else(|e| panic!("{e}"));
-    let request = Request {
-        traces: Vec::new(),
-        platform,
-        governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
-        options: Options { threads: Some(1), ..Options::default() },
-    };
-    let catalog = Catalog::new(Default::default());
-    let started_s = process_cpu_s();
-    run_on(&request, &[loaded], &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
-    process_cpu_s() - started_s
+    replayed(Vec::new(), &[loaded], &platform, &[governor]).0
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Measures how costs grow with the machine: CPUs in one cluster, idle states, tasks.
 //!
-//! `cargo bench -p torpor-benches --bench scale [-- NAME...]`, in one thread. Recordings are made up:
-//! each CPU sleeps for exponential times of its own. Ratios are of CPU time within one run.
+//! `cargo bench -p torpor-benches --bench scale [-- NAME...]`, in one thread. In recordings that
+//! are made up, each CPU sleeps for exponential times of its own. Ratios are of CPU time within one
+//! run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write;
-use torpor_benches::{Limit, aim, process_cpu_s, shared_trace};
-use torpor_engine::{Loaded, Options, Outcome, Request, Unwatched, run_on};
-use torpor_governor::Catalog;
+use torpor_benches::{Limit, Temporary, aim, process_cpu_s, replayed, shared_trace};
+use torpor_engine::{Loaded, Outcome, Unwatched};
 use torpor_machine::platform::Platform;
 
 #[path = "../../crates/torpor-trace/tests/support/dat_long.rs"]
@@ -37,8 +37,8 @@ fn main() {
     }
 }
 
-/// The joint plan of a cluster, against a governor's replay. Sleeps of 1 ms: it is exact, as all CPUs
-/// hardly ever rest at once. Of 5 ms: many corrections of the split leave a gap.
+/// The joint plan of a cluster, against a governor's replay. With sleeps of 1 ms it is exact, as
+/// all CPUs hardly ever rest at once; with sleeps of 5 ms a gap is left.
 fn oracle_of_one_cluster() {
     let platform = torpor_machine::platform::resolve(ROME).unwrap_or_else(|e| panic!("{e}"));
     for (idle_us, most, gap_max_pct) in [(1_000, 6.0, 0.0), (5_000, 150.0, 0.5)] {
@@ -58,35 +58,22 @@ fn oracle_of_one_cluster() {
     }
 }
 
-/// The oracle on a long recording of clusters with power of their own, against the other columns of a
-/// default replay.
+/// The oracle on a long recording of clusters with power of their own, against the other columns
+/// of a default replay.
 fn oracle_of_a_long_recording() {
     let Some(path) = shared_trace("juno-sched-load.v6.dat") else { return };
     let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut long = Vec::new();
     let copies = dat_long::copies_for(&bytes, 6, LONG_BYTES);
     dat_long::repeat(&bytes, 6, copies, 2_000_000_000, &mut long).expect("memory is writable");
-    let path = std::env::temp_dir().join(format!("torpor-scale-{}.dat", std::process::id()));
-    std::fs::write(&path, &long).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let file = Temporary::new("dat", &long);
     drop(long);
-    let replay = |governors: &[&str]| {
-        let governors = governors.iter().map(|name| name.parse().unwrap_or_else(|e| panic!("{e}")));
-        let request = Request {
-            traces: vec![path.clone()],
-            platform: torpor_machine::platform::resolve("juno").unwrap_or_else(|e| panic!("{e}")),
-            governors: governors.collect(),
-            options: Options { threads: Some(1), ..Options::default() },
-        };
-        let started_s = process_cpu_s();
-        let catalog = Catalog::new(Default::default());
-        run_on(&request, &[], &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
-        process_cpu_s() - started_s
-    };
+    let platform = torpor_machine::platform::resolve("juno").unwrap_or_else(|e| panic!("{e}"));
+    let replay = |governors: &[&str]| replayed(vec![file.0.clone()], &[], &platform, governors).0;
     let without_s = replay(&["menu", "teo", "shallowest", "deepest"]);
     let with_s = replay(&["menu", "teo", "shallowest", "deepest", "oracle"]);
     println!("104 MB on juno: without the oracle {without_s:.3} s, with it {with_s:.3} s");
     aim("replay of 104 MB with the oracle to without", with_s / without_s, Limit::NotAbove(15.0));
-    let _ = std::fs::remove_file(path);
 }
 
 /// A governor on 1,024 CPUs of one cluster, against clusters of four.
@@ -117,11 +104,11 @@ fn ten_states() {
 fn many_tasks() {
     let [few_s, many_s] = [10, 100_000].map(|tasks| {
         let work = Work { cpus: 4, sleeps: 50_000, idle_us: 1_000, busy_us: 100, tasks };
-        let text = text(&work);
+        let file = Temporary::new("txt", text(&work).as_bytes());
         let platform = machine(4, 4, 2);
         let read = || {
             let started_s = process_cpu_s();
-            cost_once(&loaded(&text), &platform, "teo");
+            replayed(Vec::new(), &[&loaded(&file)], &platform, &["teo"]);
             process_cpu_s() - started_s
         };
         (0..ROUNDS).map(|_| read()).fold(f64::MAX, f64::min)
@@ -132,23 +119,8 @@ fn many_tasks() {
 
 /// Returns the least CPU time of a replay, in s, and its outcome.
 fn cost(loaded: &Loaded, platform: &Platform, governor: &str) -> (f64, Outcome) {
-    let round = |_| {
-        let started_s = process_cpu_s();
-        let outcome = cost_once(loaded, platform, governor);
-        (process_cpu_s() - started_s, outcome)
-    };
+    let round = |_| replayed(Vec::new(), &[loaded], platform, &[governor]);
     (0..ROUNDS).map(round).min_by(|a, b| a.0.total_cmp(&b.0)).expect("there are rounds")
-}
-
-fn cost_once(loaded: &Loaded, platform: &Platform, governor: &str) -> Outcome {
-    let request = Request {
-        traces: Vec::new(),
-        platform: platform.clone(),
-        governors: vec![governor.parse().unwrap_or_else(|e| panic!("{e}"))],
-        options: Options { threads: Some(1), ..Options::default() },
-    };
-    let catalog = Catalog::new(Default::default());
-    run_on(&request, &[loaded], &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Returns a machine of equal clusters.
@@ -190,15 +162,11 @@ struct Work {
 }
 
 fn recording(work: &Work) -> Loaded {
-    loaded(&text(work))
+    loaded(&Temporary::new("txt", text(work).as_bytes()))
 }
 
-fn loaded(text: &str) -> Loaded {
-    let path = std::env::temp_dir().join(format!("torpor-scale-{}.txt", std::process::id()));
-    std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let loaded = Loaded::read(&path, None, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
-    let _ = std::fs::remove_file(path);
-    loaded
+fn loaded(file: &Temporary) -> Loaded {
+    Loaded::read(&file.0, None, &Unwatched).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Returns a recording as ftrace text.
@@ -219,21 +187,17 @@ fn text(work: &Work) -> String {
     while let Some(Reverse((at, cpu, left))) = next.pop() {
         let time = format!("[{cpu:03}] d..2. {}.{:09}:", at / 1_000_000_000, at % 1_000_000_000);
         let is_entry = left % 2 == 0;
-        if is_entry {
-            writeln!(text, "<idle>-0 {time} cpu_idle: state=1 cpu_id={cpu}")
-        } else {
+        let state = if is_entry { 1 } else { u32::MAX };
+        let mut lines = format!("<idle>-0 {time} cpu_idle: state={state} cpu_id={cpu}\n");
+        if !is_entry && work.tasks > 0 {
             turn += 1;
-            let pid = 1_000 + turn % work.tasks.max(1);
-            if work.tasks > 0 {
-                let switch = "prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm";
-                writeln!(text, "<idle>-0 {time} cpu_idle: state=4294967295 cpu_id={cpu}").and_then(|()| {
-                    writeln!(text, "<idle>-0 {time} sched_switch: {switch}=task{pid} next_pid={pid} next_prio=120")
-                })
-            } else {
-                writeln!(text, "<idle>-0 {time} cpu_idle: state=4294967295 cpu_id={cpu}")
-            }
+            let pid = 1_000 + turn % work.tasks;
+            lines += &format!(
+                "<idle>-0 {time} sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 \
+                 prev_state=R ==> next_comm=task{pid} next_pid={pid} next_prio=120\n"
+            );
         }
-        .expect("a text takes all");
+        text += &lines;
         if left > 1 {
             let mean_us = if is_entry { work.idle_us } else { work.busy_us };
             next.push(Reverse((at + 2_000 + ns(mean_us), cpu, left - 1)));

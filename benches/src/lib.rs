@@ -3,7 +3,11 @@
 
 pub mod bare;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use torpor_engine::{Loaded, Options, Outcome, Request, Unwatched, run_on};
+use torpor_governor::Catalog;
+use torpor_machine::platform::Platform;
 
 /// Returns the time of the fastest round, the one least disturbed by other load.
 pub fn best(rounds: usize, mut work: impl FnMut()) -> Duration {
@@ -41,6 +45,44 @@ fn clock_s(clock: libc::clockid_t) -> f64 {
     let result = unsafe { libc::clock_gettime(clock, &raw mut now) };
     assert_eq!(result, 0, "Linux has this clock");
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+/// Replays recordings in one thread. Returns the CPU time, in seconds, and the outcome.
+pub fn replayed(
+    traces: Vec<PathBuf>,
+    loaded: &[&Loaded],
+    platform: &Platform,
+    governors: &[&str],
+) -> (f64, Outcome) {
+    let governors = governors.iter().map(|name| name.parse().unwrap_or_else(|e| panic!("{e}")));
+    let request = Request {
+        traces,
+        platform: platform.clone(),
+        governors: governors.collect(),
+        options: Options { threads: Some(1), ..Options::default() },
+    };
+    let catalog = Catalog::new(Default::default());
+    let started_s = process_cpu_s();
+    let outcome = run_on(&request, loaded, &catalog, &Unwatched).unwrap_or_else(|e| panic!("{e}"));
+    (process_cpu_s() - started_s, outcome)
+}
+
+/// A file in the system's temporary folder, removed on drop.
+pub struct Temporary(pub PathBuf);
+
+impl Temporary {
+    pub fn new(extension: &str, bytes: &[u8]) -> Temporary {
+        let name = format!("torpor-bench-{}.{extension}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        Temporary(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Returns the path of a recording next to the project, or prints that it is absent.

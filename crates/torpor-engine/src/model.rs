@@ -244,6 +244,11 @@ impl CpuModel {
         (0..self.states.len()).filter(|&i| self.states[i].is_allowed).collect()
     }
 
+    /// Returns true if an allowed state polls.
+    pub fn may_poll(&self) -> bool {
+        self.states.iter().any(|state| state.is_allowed && state.is_polling)
+    }
+
     /// Changes the enabled states and the latency limit.
     pub fn set_limits(&mut self, is_disabled: impl Fn(usize) -> bool, limit: Duration) {
         let states = self.states.iter_mut().enumerate();

@@ -154,18 +154,19 @@ pub(super) fn plan_among(
     if solver.cost_of(&relaxed) <= solver.estimate {
         solver.prove(goes_on)?;
     }
-    let sweeps_max = if solver.spans > LONG { 0 } else { SWEEPS_MAX };
+    let is_long = solver.spans > LONG;
+    let sweeps_max = if is_long { 0 } else { SWEEPS_MAX };
     solver.respond_in(sweeps_max, relaxed, goes_on)?;
     if solver.is_done() {
         return Some(solver.close(Energy::ZERO));
     }
     if solver.spans <= SPANS_MAX && members.cpus.len() <= CPUS_MAX {
-        let states = if solver.spans > LONG { [states[0], 0] } else { states };
+        let states = if is_long { [states[0], 0] } else { states };
         let plans = draw(members, price, states, goes_on)?;
-        if !plans.is_empty() && plans.iter().all(|plan| plan.crowded_spans == 0) {
-            return Some(Joint { plans, slack: Energy::ZERO });
-        }
         if !plans.is_empty() {
+            if plans.iter().all(|plan| plan.crowded_spans == 0) {
+                return Some(Joint { plans, slack: Energy::ZERO });
+            }
             let drawn = solver.all_ran(plans, goes_on)?;
             solver.respond(drawn, goes_on)?;
         }
@@ -201,11 +202,6 @@ fn draw(
     Together::new(builders, &saved, margin, states).cheapest(span.0, price, &mut || goes_on())
 }
 
-/// Returns true if a CPU may poll.
-fn polls(model: &CpuModel) -> bool {
-    model.allowed().iter().any(|&state| model.states[state].is_polling)
-}
-
 /// Returns what the cluster saves in a shortest rest of each CPU.
 fn margin(members: &Members<'_>, powers: &[(Instant, Instant, Power)]) -> Energy {
     let power = powers.iter().map(|(.., power)| *power).max().unwrap_or(Power::ZERO);
@@ -222,7 +218,7 @@ impl<'a> Solver<'a> {
         Solver {
             spans,
             replans_left: (LOOKS_MAX / spans.max(1)).max(REPLANS_MIN),
-            polls: members.cpus.iter().any(|(model, _)| polls(model)),
+            polls: members.cpus.iter().any(|(model, _)| model.may_poll()),
             is_crowded: false,
             members,
             price,
@@ -310,7 +306,7 @@ impl<'a> Solver<'a> {
 
     /// Returns true if the search for a plan left something out.
     fn is_incomplete(&self, cpu: usize, planned: &Planned) -> bool {
-        planned.is_crowded() || (!self.polls && polls(self.members.cpus[cpu].0))
+        planned.is_crowded() || (!self.polls && self.members.cpus[cpu].0.may_poll())
     }
 
     /// Returns a lower bound of a CPU's own cost, less what is credited.
